@@ -2,7 +2,8 @@
 
 `code_of` gives every error its code: errors of the store and the resolvers have one of their own (`store/errors.py`),
 those of graphql-core in their extensions. `ERROR_CODES` is the documented list of codes, with HTTP status, meaning and
-outcome of a mutation: the source of the reference page, compared by a test with the codes that the code raises. The
+outcome of a mutation, `RULES` that of the rules of user errors: the source of the reference page, compared by a test
+with the codes and rules that the code has. The
 status of a response is decided in `graph/server/endpoint.py`.
 """
 
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import CHECK_HINT, CladeError, DamagedItem, NotIndexed, Unavailable, Uncertain
+from store.errors import CHECK_HINT, MAX_FAULTS, CladeError, DamagedItem, NotIndexed, Rule, Unavailable, Uncertain
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -286,3 +287,28 @@ ERROR_CODES = (
 
 USER_ERROR_CODES = tuple(one for one in ERROR_CODES if one.status in (USER_ERROR, BOTH))
 """The codes of faults of an input."""
+
+RULES = {
+    Rule.REQUIRED: "A value is missing: none is given, or null.",
+    Rule.EMPTY: "A text has no character, or a key none that is seen.",
+    Rule.TYPE: "The value is not of its type, such as no number, date, currency or language tag, or out of its range.",
+    Rule.MINIMUM: "The value is less than the attribute's `minimum`.",
+    Rule.MAXIMUM: "The value is more than the attribute's `maximum`.",
+    Rule.MAX_LENGTH: "The text, key, id or path is too long; of an attribute `maxLength` is the limit.",
+    Rule.MAX_ITEMS: "The list has too many elements, such as languages.",
+    Rule.PATTERN: "The text does not match the attribute's `pattern`.",
+    Rule.CHARACTERS: "The text, key or id has a character that may not be there, or a key a blank too many.",
+    Rule.DUPLICATE: "The list has something twice, such as a language.",
+    Rule.PATH: "The text is no path: a key in it is empty, or a % alone.",
+    Rule.DEPTH: "The node, or one below it, would be too deep.",
+    Rule.MISSING: "There is no such node.",
+    Rule.TAKEN: "Another node has this path or id; another change had this `idempotencyKey`.",
+    Rule.LEVEL: "The node has another level.",
+    Rule.MISPLACED: "The node may not stand there: its level not below this parent, or none below itself.",
+    Rule.SIBLING: "The node of `before` or `after` is not a sibling of the same level.",
+    Rule.NOT_EMPTY: "The node to delete has children.",
+    Rule.TOO_LARGE: "The node, or the change, is larger than what can be stored at once.",
+    Rule.CONFLICT: "Somebody else has changed the node, or is moving it now.",
+    Rule.MORE: f"The input has more faults than the {MAX_FAULTS} that are told.",
+}
+"""The meanings of the rules that user errors have."""

@@ -2,7 +2,8 @@
 request discards what it has read.
 
 A node is named by its current path, since mutations follow no redirects, or by its id, which is looked up first. Grants
-are checked by paths alone, so an error discloses nothing about hidden nodes.
+are checked by paths alone, so an error discloses nothing about hidden nodes. They come before all faults: a part of an
+input that is at fault counts as whatever would need the fewest of them.
 """
 
 from abc import ABC, abstractmethod
@@ -12,19 +13,29 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NoReturn
 
-from resolvers.access.callers import check_change, check_put, check_reorder, check_visible, check_writable
+from resolvers.access.callers import (
+    check_change,
+    check_put,
+    check_put_child,
+    check_reorder,
+    check_visible,
+    check_writable,
+    check_writes,
+)
 from resolvers.access.grants import may_read
 from resolvers.session.request import Request
 from store.engine import ReadUsage
 from store.errors import (
-    BadInput,
     BadPath,
+    BadValue,
     CladeError,
     Conflict,
+    Fault,
     FaultList,
     Forbidden,
     NodeMoved,
     NotFound,
+    Rule,
     shorten,
     shown,
 )
@@ -79,7 +90,7 @@ class Places:
 class Asked(ABC):
     """What a mutation asks for. `faults` are those of its input that were found before anything was read."""
 
-    faults: Sequence[CladeError]
+    faults: Sequence[Fault]
 
     @abstractmethod
     def names(self) -> list[Named]:
@@ -92,11 +103,14 @@ class Asked(ABC):
 
 @dataclass(frozen=True)
 class AskedCreate(Asked):
-    """A new node below `parent`, None: a root; `id` is without its hierarchy's prefix."""
+    """A new node below `parent`, None: a root; `id` is without its hierarchy's prefix.
+
+    A key and an id at fault are UNUSABLE; the level is None where none is given.
+    """
 
     parent: Named | None
     key: str
-    level: str
+    level: str | None
     name: str
     values: Values
     id: str | None
@@ -108,7 +122,7 @@ class AskedCreate(Asked):
         path, faults = _child(() if self.parent is None else places.path(self.parent), self.key, self.faults)
         ids = places.ids(self.parent)
         return Create(
-            places.hierarchy, path, self.level, self.name, self.values, self.id, ids=ids, faults=faults
+            places.hierarchy, path, self.level or "", self.name, self.values, self.id, ids=ids, faults=faults
         )  # fmt: skip
 
 
@@ -140,7 +154,10 @@ class AskedUpdate(AskedChange):
 
 @dataclass(frozen=True)
 class AskedMove(AskedChange):
-    """Another parent `to`, or none with `to_root`, another key, and a position, each None where it stays."""
+    """Another parent `to`, or none with `to_root`, another key, and a position, each None where it stays.
+
+    A key at fault is UNUSABLE, a position at fault a `side` alone.
+    """
 
     to: Named | None
     to_root: bool
@@ -156,16 +173,16 @@ class AskedMove(AskedChange):
         parent = () if self.to_root else places.path(self.to) if self.to is not None else path[:-1]
         beside = None if self.beside is None else places.path(self.beside)
         if beside == NOWHERE:
-            parent = parent if self.to_root or self.to is not None else NOWHERE
-        elif self.side is not None:
+            parent, beside = parent if self.to_root or self.to is not None else NOWHERE, None
+        elif beside is not None and parent not in (beside[:-1], NOWHERE):
+            if self.to_root or self.to is not None:
+                text = f"{shorten(format_path(beside))} is not below the new parent; give one of its children."
+                found.append(BadValue(text, Rule.SIBLING).at("position"))
+                beside = None
+            else:
+                parent = beside[:-1]
+        if self.side is not None:
             position = Position(self.side, beside, places.settle_seconds)
-            if beside is not None and parent not in (beside[:-1], NOWHERE):
-                if self.to_root or self.to is not None:
-                    text = f"{shorten(format_path(beside))} is not below the parent that `to` gives"
-                    found.append(BadInput(f"{text}; omit `to`, or give a sibling there.").at("position"))
-                    position = None
-                else:
-                    parent = beside[:-1]
         field = "to" if self.to_root or self.to is not None else "position"
         if self.key in (None, path[-1]):
             target, faults = (path, found) if parent == path[:-1] else _child(parent, path[-1], found, field)
@@ -194,8 +211,9 @@ def enabled_writer(request: Request) -> Writer:
 
 
 async def edit(request: Request, hierarchy: Hierarchy, asked: Asked, options: EditOptions) -> EditResult:
-    """Make what is asked for. Raises its faults, all of them at once, and Forbidden for what the caller may not do."""
+    """Make what is asked for. Raises Forbidden for what the caller may not do, else its faults, all of them at once."""
     writer = enabled_writer(request)
+    check_writes(request.caller, hierarchy.name)
     if (refusal := request.budget.refusal) is not None:  # by a mutation before: there will be no response
         raise refusal
     request.state.accepts_stale = False
@@ -246,6 +264,8 @@ def _edit(request: Request, hierarchy: Hierarchy, asked: Asked, keys: Mapping[st
     settle = request.settle_seconds if request.state.store_version is None else 0.0
     made = asked.edit(Places(hierarchy, found, settle))
     _check(request, made)
+    if isinstance(asked, AskedCreate) and asked.level is None:  # nothing says what else would be wrong with it
+        raise FaultList(made.faults).error()
     return made
 
 
@@ -272,22 +292,25 @@ async def _refuse(
     """Raise what somebody is told who may not make a change; what is hidden is not found, at the price of that."""
     if isinstance(refusal, NotFound):
         await enabled_writer(request).write(_edit(request, hierarchy, asked, {}), reads, EditOptions(dry_run=True))
-        refusal = NotFound(f"There is no such {hierarchy.name}.")  # without the path, which is hidden
+        refusal = NotFound("There is no such node.")  # without the path, which is hidden
     raise refusal
 
 
 def _no_such_id(hierarchy: Hierarchy, node_id: str) -> NotFound:
     prefix = f"{hierarchy.name}:"
     way = "" if node_id.startswith(prefix) else f'; one begins with "{prefix}"'
-    return NotFound(f"There is no {hierarchy.name} with the id {shown(node_id)}{way}.")
+    return NotFound(f"There is no node with the id {shown(node_id)}{way}.")
 
 
 def _check(request: Request, made: Edit) -> None:
     """Raise Forbidden for what the caller may not do with nodes that it may see."""
     caller, name, path = request.caller, made.hierarchy.name, made.path
     target = made.target if isinstance(made, Move) else path
-    if isinstance(made, Create | Move) and UNUSABLE not in target:  # which is a fault, whoever gives it
-        check_put(caller, name, target)
+    if isinstance(made, Create | Move) and UNUSABLE not in target[:-1]:
+        if target[-1] == UNUSABLE:
+            check_put_child(caller, name, target[:-1])
+        else:
+            check_put(caller, name, target)
     match made:
         case Create(node_id=str()):
             check_writable(caller, name, (), "choose an id, since ids are shared by all; leave it out")
@@ -298,8 +321,8 @@ def _check(request: Request, made: Edit) -> None:
 
 
 def _child(
-    parent: Path, key: str, faults: Sequence[CladeError], field: str = "key"
-) -> tuple[Path, Sequence[CladeError]]:  # fmt: skip
+    parent: Path, key: str, faults: Sequence[Fault], field: str = "key"
+) -> tuple[Path, Sequence[Fault]]:  # fmt: skip
     """The path of a child, and the faults with that of its `field`; then another path, which no node has, is returned.
 
     The segments are valid, only the path may be too deep or too long.

@@ -1,24 +1,25 @@
-"""Errors, as one tree of classes, each with the code that clients see; and the quantities, shortened texts and times of
-their messages.
+"""Errors, as one tree of classes, each with the code that clients see; the rules that inputs break; and the quantities,
+shortened texts and times of messages.
 
 CladeError
 ├── BadInput            BAD_USER_INPUT      an argument or a row that is invalid
-│   ├── BadPath         BAD_PATH            a path that is invalid
+│   ├── BadValue *      BAD_USER_INPUT      a part of an edit's input that is invalid
+│   ├── BadPath *       BAD_PATH            a path that is invalid
 │   ├── BadCursor       BAD_CURSOR          a cursor of another list, or an invalid one
 │   │   └── CursorExpired   CURSOR_EXPIRED  a cursor of the change feed that is too old
-│   ├── WrongLevel      WRONG_LEVEL         a node of another level than requested
+│   ├── WrongLevel *    WRONG_LEVEL         a node of another level than requested
 │   ├── BudgetExceeded  BUDGET_EXCEEDED     more nodes than one request may return
-│   ├── NotFound        NOT_FOUND           a node to change that does not exist
-│   ├── AlreadyExists   ALREADY_EXISTS      a path or an id that another node has
-│   ├── Misplaced       MISPLACED           a node whose level is not allowed at its place
-│   ├── NotEmpty        NOT_EMPTY           a node to delete that has children
-│   ├── TooLarge        TOO_LARGE           a change of more items than one transaction holds
+│   ├── NotFound *      NOT_FOUND           a node to change that does not exist
+│   ├── AlreadyExists * ALREADY_EXISTS      a path or an id that another node has
+│   ├── Misplaced *     MISPLACED           a node whose level is not allowed at its place
+│   ├── NotEmpty *      NOT_EMPTY           a node to delete that has children
+│   ├── TooLarge *      TOO_LARGE           a change of more items than one transaction holds
 │   └── Faults                              several faults of one input, with the code of the first
 ├── BadData             BAD_DATA            stored data that does not fit its hierarchy
 │   └── DamagedItem     BAD_DATA            an item whose content cannot be read
 ├── Forbidden           FORBIDDEN           an operation that this server does not allow
 ├── NotIndexed          NOT_INDEXED         a search of which items are missing
-├── Conflict            CONFLICT            a concurrent write came first, or a move is running there
+├── Conflict *          CONFLICT            a concurrent write came first, or a move is running there
 │   └── NodeMoved       CONFLICT            another node is where that of an id was
 └── Unavailable         UNAVAILABLE         the store cannot be used now
     ├── Uncertain       UNAVAILABLE         the outcome of a change is unknown
@@ -26,6 +27,8 @@ CladeError
     ├── WrongTable      UNAVAILABLE         a table that is not Clade's, or without what Clade needs
     │   └── WrongLayout     UNAVAILABLE     a table of another version of the schema
     └── Damaged         UNAVAILABLE         a table whose content was lost or changed on disk
+
+Those with a star are faults (`Fault`), each with the rule that is broken; a mutation tells no other errors as faults.
 
 A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table but that
 of a damaged item, which is not shown to callers who may read only a part.
@@ -37,30 +40,47 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from enum import StrEnum
 from typing import ClassVar, Self
 
 UNCERTAIN = "It is unknown whether the change was made."
 MAX_FAULTS = 100  # of one input that are told: a list may have as many wrong elements as its input has room for
-MAX_LENGTH = "max_length"  # the rule
 CHECK_HINT = "Run clade check, then clade repair."
 MAX_SUGGESTED_CHARACTERS = 64  # of a name for which a similar one is looked for
 
 
-class CladeError(Exception):
-    """The base of all errors that Clade raises itself; its message may be shown to anyone.
-
-    Of an edit, `field` is the part of its input that is at fault, by names as in Python (`("attributes", "url")`), and
-    `rule` the rule of an attribute that is broken.
+class Rule(StrEnum):
+    """The rules that an input can break, as clients see them: each fault has one, so that a form can say it in its own
+    words.
     """
 
-    code: ClassVar[str] = "INTERNAL_SERVER_ERROR"
-    field: tuple[str, ...] = ()
-    rule: str | None = None
+    REQUIRED = "required"
+    EMPTY = "empty"
+    TYPE = "type"
+    MINIMUM = "minimum"
+    MAXIMUM = "maximum"
+    MAX_LENGTH = "maxLength"
+    MAX_ITEMS = "maxItems"
+    PATTERN = "pattern"
+    CHARACTERS = "characters"
+    DUPLICATE = "duplicate"
+    PATH = "path"
+    DEPTH = "depth"
+    MISSING = "missing"
+    TAKEN = "taken"
+    LEVEL = "level"
+    MISPLACED = "misplaced"
+    SIBLING = "sibling"
+    NOT_EMPTY = "notEmpty"
+    TOO_LARGE = "tooLarge"
+    CONFLICT = "conflict"
+    MORE = "more"
 
-    def at(self, *field: str) -> Self:
-        """This error, of this part of an input."""
-        self.field = field
-        return self
+
+class CladeError(Exception):
+    """The base of all errors that Clade raises itself; its message may be shown to anyone."""
+
+    code: ClassVar[str] = "INTERNAL_SERVER_ERROR"
 
     def bare(self) -> Self:
         """This error without its traceback and causes, to be cached: these hold everything that was read for it."""
@@ -68,20 +88,53 @@ class CladeError(Exception):
         return self
 
 
+class Fault(CladeError):
+    """What is wrong with the input of an edit, or keeps it from being made now.
+
+    `field` is the part of the input that is at fault, by names as in Python (`("attributes", "url")`), `rule` what it
+    breaks.
+    """
+
+    field: tuple[str, ...] = ()
+    rule: Rule
+
+    def __init__(self, message: str, rule: Rule | None = None) -> None:
+        super().__init__(message)
+        if rule is not None:
+            self.rule = rule
+
+    def at(self, *field: str) -> Self:
+        """This fault, of this part of an input."""
+        self.field = field
+        return self
+
+    def of(self, what: str) -> Self:
+        """This fault, whose message says of what it is."""
+        self.args = (f"{what}: {self}",)
+        return self
+
+
 class BadInput(CladeError):
     code = "BAD_USER_INPUT"
 
 
-class BadPath(BadInput):
+class BadValue(BadInput, Fault):
+    def __init__(self, message: str, rule: Rule) -> None:
+        super().__init__(message, rule)
+
+
+class BadPath(BadInput, Fault):
     code = "BAD_PATH"
+    rule = Rule.PATH
 
 
 class BadCursor(BadInput):
     code = "BAD_CURSOR"
 
 
-class WrongLevel(BadInput):
+class WrongLevel(BadInput, Fault):
     code = "WRONG_LEVEL"
+    rule = Rule.LEVEL
 
 
 class BudgetExceeded(BadInput):
@@ -92,30 +145,35 @@ class CursorExpired(BadCursor):
     code = "CURSOR_EXPIRED"
 
 
-class NotFound(BadInput):
+class NotFound(BadInput, Fault):
     code = "NOT_FOUND"
+    rule = Rule.MISSING
 
 
-class AlreadyExists(BadInput):
+class AlreadyExists(BadInput, Fault):
     code = "ALREADY_EXISTS"
+    rule = Rule.TAKEN
 
 
-class Misplaced(BadInput):
+class Misplaced(BadInput, Fault):
     code = "MISPLACED"
+    rule = Rule.MISPLACED
 
 
-class NotEmpty(BadInput):
+class NotEmpty(BadInput, Fault):
     code = "NOT_EMPTY"
+    rule = Rule.NOT_EMPTY
 
 
-class TooLarge(BadInput):
+class TooLarge(BadInput, Fault):
     code = "TOO_LARGE"
+    rule = Rule.TOO_LARGE
 
 
 class Faults(BadInput):
     """Several faults of one input; message and code are those of the first."""
 
-    def __init__(self, errors: Sequence[CladeError]) -> None:
+    def __init__(self, errors: Sequence[Fault]) -> None:
         super().__init__(str(errors[0]))
         self.errors, self.code = errors, errors[0].code  # type: ignore[misc]
 
@@ -143,13 +201,14 @@ class NotIndexed(CladeError):
     code = "NOT_INDEXED"
 
 
-class Conflict(CladeError):
+class Conflict(Fault):
     """A condition of a commit was not fulfilled, so nothing of it was written.
 
     `failed` are the indexes of the changes whose conditions failed, where the engine reports them.
     """
 
     code = "CONFLICT"
+    rule = Rule.CONFLICT
 
     def __init__(self, message: str, failed: tuple[int, ...] = ()) -> None:
         super().__init__(message)
@@ -197,26 +256,19 @@ class Damaged(Unavailable):
     """The content of the table is corrupt: bytes were lost or changed on their way to the disk or on it."""
 
 
-def broken_rule(rule: str, message: str) -> BadInput:
-    """The error of a value that breaks a rule of its attribute."""
-    error = BadInput(message)
-    error.rule = rule
-    return error
-
-
 class FaultList:
     """The faults of one input that were found so far, so that a client learns of all of them at once."""
 
-    def __init__(self, errors: Iterable[CladeError] = ()) -> None:
+    def __init__(self, errors: Iterable[Fault] = ()) -> None:
         self.errors = [*errors]
 
-    def add(self, error: CladeError) -> None:
+    def add(self, error: Fault | Faults) -> None:
         self.errors += error.errors if isinstance(error, Faults) else [error]
 
     def collecting(self, *field: str) -> "_Collecting":
         """Collect a fault of the block, and end the block; faults without a field get this one.
 
-        Errors that are no faults of an input, such as a spent budget, pass.
+        Errors that are no faults, such as a spent budget, pass.
         """
         return _Collecting(self, field)
 
@@ -224,7 +276,7 @@ class FaultList:
         """As `collecting`, where the field of a fault is a part of this one, such as the place of an element."""
         return _Collecting(self, field, is_whole=True)
 
-    def error(self) -> CladeError:
+    def error(self) -> Fault | Faults:
         """The only fault itself, or all of them."""
         return self.errors[0] if len(self.errors) == 1 else Faults(self.errors)
 
@@ -244,7 +296,7 @@ class _Collecting:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
-        if isinstance(error, BudgetExceeded | NodeMoved) or not isinstance(error, BadInput | Conflict):
+        if isinstance(error, NodeMoved) or not isinstance(error, Fault | Faults):
             return False
         for one in error.errors if isinstance(error, Faults) else [error]:
             if self._is_whole or not one.field:

@@ -35,19 +35,19 @@ def clade(tmp_path, monkeypatch, capsys):
 MISTAKES = {
     '{"path": "US/NE/Lincoln", "level": "VILLAGE"}': 'location has no level "VILLAGE"; it has COUNTRY,',
     '{"path": "US/NE/Omaha/CA", "level": "STATE"}': "STATE may not stand under CITY, only under",
-    '{"path": "US/NE/Kearney", "level": "CITY", "population": "many"}': 'population: "many" is not a valid Int',
-    '{"path": "US/NE/Far", "level": "CITY", "latitude": 1e308}': "latitude: 1e+308 is not a valid Float (0, or from "
-    "1e-130 to less than 1e126, of either sign).",
+    '{"path": "US/NE/Kearney", "level": "CITY", "population": "many"}': 'population: "many" is not a whole number;',
+    '{"path": "US/NE/Far", "level": "CITY", "latitude": 1e308}': "latitude: 1e+308 is out of range; write 0, or "
+    "1e-130 to 1e126 with either sign.",
     '{"path": "US/NE/Far", "level": "CITY", "latitude": 1e309}': "The line is not valid JSON: number is infinity",
     '{"path": "US/NE/Norfolk", "level": "CITY", "poulation": 24000}': 'CITY has no attribute "poulation"; it has code,',
     '{"path": "US/XX/Nowhere", "level": "CITY"}': "Parent US/XX is neither in the file nor in the table; ",
-    '{"path": "US//Empty", "level": "CITY"}': "A path has an empty segment; write it like US/NE/Omaha",
+    '{"path": "US//Empty", "level": "CITY"}': "The path has an empty key; write one separator",
     '{"level": "CITY", "name": "Pathless"}': 'The line has no path; write "path": ["US", "NE"]',
     '{"path": "US/NE/Hastings", "level": "CITY"': "The line is not valid JSON: ",
     '["US", "NE", "Columbus"]': "The line is not a JSON object: ",
     '{"path": "US/NE/Omaha", "level": "CITY", "name": "Not Omaha"}': "US/NE/Omaha has the name Omaha in row 3 already",
-    '{"path": "US/NE/Fremont", "level": "CITY", "id": "has space"}': 'The id "has space" has white space',
-    f'{{"path": "US/NE/{"x" * 1100}", "level": "CITY"}}': "Below its root the path takes 1105 bytes in a key;",
+    '{"path": "US/NE/Fremont", "level": "CITY", "id": "has space"}': 'The id "has space" has a blank',
+    f'{{"path": "US/NE/{"x" * 1100}", "level": "CITY"}}': "The path takes 1105 bytes below its root;",
 }
 RIGHT = [
     '{"path": "US", "level": "COUNTRY"}',
@@ -123,7 +123,7 @@ def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, optio
         (["table", "policy", "--account", "12", "--store", "dynamodb://clade?region=eu-west-1"], {},
          '"12" is not an AWS account id; it has 12 digits.'),
         (["tree", "place"], {}, 'Unknown hierarchy "place"; CLADE_HIERARCHIES has location, category.'),
-        (["tree", "location", "US//"], {}, "A path has an empty segment; write it like US/NE/Omaha, with no /"),
+        (["tree", "location", "US//"], {}, "The path has an empty key; write one separator between two keys"),
         (["schema", "/proc/schema"], {}, "/proc/schema: no such file or directory."),
         (["export", "location", "-o", "/proc/x"], {}, "/proc/x cannot be written: no such file or directory."),
     ],

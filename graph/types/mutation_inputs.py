@@ -26,7 +26,7 @@ from resolvers.mutations import (
     Policy,
     Side,
 )
-from store.errors import BadInput, BadPath, FaultList
+from store.errors import BadPath, BadValue, FaultList, Rule
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES, checked_name, checked_names
@@ -88,16 +88,15 @@ class MutationInputs:
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def create(self, given: Any) -> Asked:
-        """A new node. Raises the faults for which no edit can be made; other ones are in it, as with all inputs."""
+        """A new node."""
         faults, parent, node_id = FaultList(), given.get("parent"), None
         content = self._content(given, faults)
         key = _key(given["key"], faults, is_new=True)
         with faults.collecting("id"):
             if (wanted := given.get("id")) is not None:
+                node_id = UNUSABLE
                 node_id = checked_id(str(wanted).removeprefix(self._prefix))
         named = None if parent is None else _named(parent, "parent", faults)
-        if content.level is None:
-            raise faults.error()
         return AskedCreate(faults.errors, named, key, content.level, content.name or "", content.values, node_id)
 
     def update(self, given: Any) -> Asked:
@@ -112,17 +111,18 @@ class MutationInputs:
         faults, to, key, position = FaultList(), *[given.get(name) for name in ("to", "key", "position")]
         node, parent, side, beside = _named(given["node"], "node", faults), None, None, None
         if to is None and key is None and position is None:
-            faults.add(BadInput("The move changes nothing; give to, key or position."))
+            faults.add(BadValue("The move changes nothing; give to, key or position.", Rule.REQUIRED))
         if to is not None and to.get("parent") is not None:
             parent = _named(to["parent"], "to", faults)
         elif to is not None and to.get("root") is not True:
-            faults.add(BadInput("to is no place; give a parent, or root: true.").at("to"))
+            faults.add(BadValue("to is no place; give a parent, or root: true.", Rule.REQUIRED).at("to"))
             parent = Named("to")
         if position is not None:
             side = next((one for one in Side if position.get(one.value) not in (None, False)), None)
             if side is None:
-                text = "first: true, last: true, or the sibling before or after which"
-                faults.add(BadInput(f"position is none; give {text}.").at("position"))
+                text = "position is none; give first: true, last: true, or the sibling before or after which."
+                faults.add(BadValue(text, Rule.REQUIRED).at("position"))
+                side = Side.FIRST
             elif side in (Side.BEFORE, Side.AFTER):
                 beside = _named(position[side.value], "position", faults)
         key = None if key is None else _key(key, faults, is_new=False)
@@ -139,7 +139,7 @@ class MutationInputs:
         name, names, values = None, given.get("names", ()), Values()
         with faults.collecting("name"):
             if "name" in given and (name := checked_name(given["name"])) is None:
-                raise BadInput("name is null; omit it to keep the current name.")
+                raise BadValue("name is null; omit it to keep the current name.", Rule.REQUIRED)
         if names is None:
             values[NAMES] = None
         elif names:
@@ -149,11 +149,12 @@ class MutationInputs:
         if member is None:
             if given.get("attributes") is not None:
                 text = "attributes has null for its level; give the attributes of one level."
-                faults.add(BadInput(text).at("attributes"))
+                faults.add(BadValue(text, Rule.REQUIRED).at("attributes"))
             return _Content(None, name, values)
         level, inner = self._levels[member], given["attributes"][member]
         if not level.attributes and inner.get(NONE) is not None:
-            faults.add(BadInput(f"{level.label} has no attributes; give {{}}.").at("attributes", NONE))
+            fault = BadValue(f"{level.label} has no attributes; give {{}}.", Rule.TYPE)
+            faults.add(fault.at("attributes", NONE))
         for label, part, attribute in self._labels[member]:
             if label in inner:
                 with faults.below("attributes", part):
@@ -177,7 +178,7 @@ def _named(given: Any, field: str, faults: FaultList) -> Named:
     path, node_id = given.get("path"), given.get("id")
     with faults.collecting(field):
         if path is None and node_id is None:
-            raise BadInput(f"{field} has no node; give its path or its id.")
+            raise BadValue(f"{field} has no node; give its path or its id.", Rule.REQUIRED)
         return Named(field, None if path is None else parse_path(path), None if node_id is None else str(node_id))
     return Named(field)
 
@@ -187,7 +188,7 @@ def _expected(given: Any, faults: FaultList) -> int | None:
     expected: int | None = given.get("expectedRevision")
     if expected is None and "expectedRevision" in given:
         text = "expectedRevision is null; give the revision that was read, or omit it to change any."
-        faults.add(BadInput(text).at("expected_revision"))
+        faults.add(BadValue(text, Rule.REQUIRED).at("expected_revision"))
     return expected
 
 
@@ -195,7 +196,7 @@ def _key(given: str, faults: FaultList, *, is_new: bool) -> str:
     """A key, UNUSABLE with its fault where it cannot be one; one that is not surely new may be one of a stored node."""
     with faults.collecting("key"):
         if not given:
-            raise BadPath("The key is empty; give one.")
+            raise BadPath("The key is empty; give one.", Rule.EMPTY)
         key = checked_segment(given)
         if is_new:
             check_new_key(key)

@@ -7,7 +7,7 @@ from typing import Any
 from graph.errors import USER_ERROR_CODES
 from graph.hierarchies.registry import camel
 from graph.types.fields import attribute_of, enum_class, field, object_type
-from store.errors import MAX_FAULTS, BadInput, BudgetExceeded, CladeError, Conflict, FaultList
+from store.errors import MAX_FAULTS, BadValue, CladeError, Fault, FaultList, Faults, Rule
 
 _CODES = {one.name: (one.name, one.meaning) for one in USER_ERROR_CODES}
 UserErrorCode: Any = enum_class("UserErrorCode", _CODES, "The kinds of faults of an input.")
@@ -17,13 +17,13 @@ UserErrorCode: Any = enum_class("UserErrorCode", _CODES, "The kinds of faults of
 class UserError:
     """One fault: `field` is the path to it in the input, by the names of the schema, None for the whole input.
 
-    `rule` is the rule that an attribute breaks, `edit` the place of an edit among several.
+    `rule` is the rule that the input breaks, `edit` the place of an edit among several.
     """
 
     code: Any
     message: str
     field: Sequence[str] | None
-    rule: str | None
+    rule: str
     edit: int | None = None
 
 
@@ -40,7 +40,7 @@ USER_ERROR: Any = object_type(
         ),
         "rule": field(
             attribute_of("rule"), str | None,
-            "Broken rule of the attribute: required, minimum, maximum, pattern or maxLength; else null.",
+            "Broken rule, such as required, type or taken; the reference of errors lists all.",
         ),
         "edit": field(attribute_of("edit"), int | None, "Place of the edit among several, from 0; null for one alone."),
     },
@@ -52,23 +52,22 @@ def user_errors(error: CladeError, member: str | None) -> list[UserError]:
 
     `member` is the field of `attributes` for the level of the node, which the store knows by the attributes alone.
     """
-    if isinstance(error, BudgetExceeded) or not isinstance(error, BadInput | Conflict):
+    if not isinstance(error, Fault | Faults):
         raise error
     faults = FaultList()
     faults.add(error)
     if len(faults.errors) > MAX_FAULTS:
         text = f"The input has more faults than these {MAX_FAULTS}; mend them, and send it again to see the others."
-        faults = FaultList([*faults.errors[:MAX_FAULTS], BadInput(text)])
+        faults = FaultList([*faults.errors[:MAX_FAULTS], BadValue(text, Rule.MORE)])
     return [
         UserError(
-            UserErrorCode(one.code), str(one), [camel(name) for name in _field(one, member)] or None,
-            None if one.rule is None else camel(one.rule),
+            UserErrorCode(one.code), str(one), [camel(name) for name in _field(one, member)] or None, one.rule.value
         )
         for one in faults.errors
     ]  # fmt: skip
 
 
-def _field(error: CladeError, member: str | None) -> Sequence[str]:
+def _field(error: Fault, member: str | None) -> Sequence[str]:
     match error.field:
         case ("attributes", *inner) if inner and member is not None:
             return "attributes", member, *inner

@@ -90,7 +90,7 @@ def is_key(text: str) -> bool:
 def check_visible(caller: Caller, hierarchy: str, path: Path) -> None:
     """Raise NotFound for a hidden path."""
     if caller.reads is not None and not caller.reads.may_read(hierarchy, path):
-        raise not_found(hierarchy, path)
+        raise not_found(path)
 
 
 def check_writable(caller: Caller, hierarchy: str, path: Path, action: str) -> None:
@@ -123,6 +123,18 @@ def check_reorder(caller: Caller, hierarchy: str, path: Path) -> None:
 def check_put(caller: Caller, hierarchy: str, path: Path) -> None:
     """Raise Forbidden unless the caller may write what is put at a path."""
     check_writable(caller, hierarchy, path, "put a node at {}")
+
+
+def check_put_child(caller: Caller, hierarchy: str, parent: Path) -> None:
+    """Raise Forbidden unless the caller may write a child of the node at a path, or a root, whichever key that has."""
+    if caller.writes is not None and not caller.writes.may_write_child(hierarchy, parent):
+        check_writable(caller, hierarchy, parent, "put a node below {}" if parent else "make a root")
+
+
+def check_writes(caller: Caller, hierarchy: str) -> None:
+    """Raise Forbidden unless the caller may write some node of a hierarchy, whichever that is."""
+    if caller.writes is not None and not caller.writes.may_write_some(hierarchy):
+        check_writable(caller, hierarchy, (), "change nodes")
 
 
 def _grant(verb: str, hierarchy: str, path: Path) -> str:

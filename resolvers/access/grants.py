@@ -108,6 +108,15 @@ class Grants:
         """Whether a node at a path may be created or changed."""
         return _covers(self.write.get(hierarchy, frozenset()), path)
 
+    def may_write_some(self, hierarchy: str) -> bool:
+        """Whether any node of a hierarchy may be created or changed."""
+        return bool(self.write.get(hierarchy))
+
+    def may_write_child(self, hierarchy: str, parent: Path) -> bool:
+        """Whether a child of the node at a path may be created with some key; of the empty path these are the roots."""
+        tops = self.write.get(hierarchy, frozenset())
+        return _covers(tops, parent) or any(top[:-1] == parent for top in tops if top)
+
 
 def may_read(grants: Grants | None, key: Key) -> bool:
     """Whether these grants let read the node at a key; None grants everything."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from store.concurrency import RetryPolicy
 from store.dynamodb import codec
 from store.dynamodb.client import IN_PROGRESS, THROTTLED, UNKNOWN_OPERATION, Attempts, DynamoDBClient, Refused
-from store.errors import BadInput, Conflict, Unavailable, WrongTable
+from store.errors import BadValue, Conflict, Rule, Unavailable, WrongTable
 from store.model.keys import Key
 from store.model.records import Change, Check, Delete, Put, canonical_item, checked_item_size
 
@@ -31,7 +31,7 @@ def overloaded(table: str) -> Unavailable:
 async def transact(client: DynamoDBClient, changes: Sequence[Change], attempts: Attempts) -> None:
     """Make all changes in one transaction; `attempts` records each attempt.
 
-    Raises BadInput where an item cannot be stored, Conflict where a condition is not fulfilled or others write to the
+    Raises BadValue where an item cannot be stored, Conflict where a condition is not fulfilled or others write to the
     same items all the time, Unavailable where DynamoDB does not carry it out.
     """
     items = transaction_items(client, changes)
@@ -48,7 +48,7 @@ async def transact(client: DynamoDBClient, changes: Sequence[Change], attempts: 
             if error.name in UNKNOWN_OPERATION:
                 raise _lacking(client.table, error.name) from error
             if "ValidationError" in error.reasons:
-                raise BadInput(_REJECTED) from error
+                raise BadValue(_REJECTED, Rule.TOO_LARGE) from error
             codes = {error.name, *error.reasons}
             client.calls.throttled += bool(codes & _THROTTLED)
             if not codes & _RETRIED:
@@ -87,7 +87,7 @@ def _lacking(table: str, reason: str) -> WrongTable:
 
 
 def transaction_items(client: DynamoDBClient, changes: Sequence[Change]) -> list[codec.Json]:
-    """The TransactItems of changes; raises BadInput where they are too large."""
+    """The TransactItems of changes; raises BadValue where they are too large."""
     now, size, items = int(client.now()), 0, []
     for change in changes:
         where = {"TableName": client.table, **codec.condition(change.when, now)}
@@ -101,5 +101,6 @@ def transaction_items(client: DynamoDBClient, changes: Sequence[Change]) -> list
             case Check(key):
                 items.append({"ConditionCheck": {**where, "Key": codec.encode_key(key)}})
     if size > MAX_TRANSACTION_BYTES:
-        raise BadInput(f"One commit may have at most {MAX_TRANSACTION_BYTES} bytes (4 MB), not {size}; split it.")
+        text = f"One commit may have at most {MAX_TRANSACTION_BYTES} bytes (4 MB), not {size}; split it."
+        raise BadValue(text, Rule.TOO_LARGE)
     return items

@@ -10,30 +10,51 @@ from typing import Self, cast
 
 import orjson
 
-from store.errors import MAX_FAULTS, MAX_LENGTH, BadInput, FaultList, broken_rule, shorten, shown
+from store.errors import MAX_FAULTS, BadInput, BadValue, FaultList, Rule, shorten, shown
 from store.model.names import checked_names
 from store.model.values import COMPOUND as COMPOUND
-from store.model.values import CURRENCIES, IS_CANONICAL, NO_RULES, PARSE, VALID, Rules, is_money, parse_money
+from store.model.values import (
+    CURRENCIES,
+    INT64_BOUND,
+    IS_CANONICAL,
+    MAX_DECIMAL_DIGITS,
+    MAX_URL_CHARACTERS,
+    NO_RULES,
+    PARSE,
+    VALID,
+    Rules,
+    is_money,
+    is_numeral,
+    parse_money,
+)
 from store.model.values import MAX_TEXT_CHARACTERS as MAX_TEXT_CHARACTERS
 from store.model.values import NUMBERS as NUMBERS
 from store.model.values import Kind as Kind
 from store.model.values import Value as Value
 
 MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
-_EXPECTED = {
-    Kind.INT: "Int (a 32-bit integer)",
-    Kind.LONG: "Long (a 64-bit integer)",
-    Kind.FLOAT: "Float (0, or from 1e-130 to less than 1e126, of either sign)",
-    Kind.DECIMAL: "Decimal (of at most 38 digits: 0, or from 1e-37 to less than 1e38, of either sign)",
-    Kind.DATE: "Date (YYYY-MM-DD)",
-    Kind.DATETIME: "DateTime (YYYY-MM-DDTHH:MM:SS with Z or an offset)",
-    Kind.URL: "Url (an absolute http or https URL of at most 2,048 characters)",
-    Kind.MONEY: (
-        "Money (an amount of at most 38 digits and a currency of ISO 4217, such as "
-        '{"amount": "12.50", "currency": "EUR"})'
-    ),
-    Kind.LOCALIZED: 'Localized (texts by language, such as {"de": "Guten Tag"})',
+_REFUSED = {
+    Kind.TEXT: "is not a text",
+    Kind.INT: "is not a whole number; write one like 12",
+    Kind.LONG: "is not a whole number; write one like 12",
+    Kind.FLOAT: "is not a number; write one like 12.5",
+    Kind.DECIMAL: "is not a number; write one like 12.50",
+    Kind.BOOLEAN: "is neither true nor false",
+    Kind.DATE: "is not a date; write one like 2026-10-05",
+    Kind.DATETIME: "is not a time with date and offset; write one like 2026-10-05T12:30:00Z",
+    Kind.URL: "is not a web address; write one like https://example.com/a",
+    Kind.MONEY: "is not an amount of money; write one like 12.50 EUR",
+    Kind.LOCALIZED: 'is not texts by language; write them like {"de": "Guten Tag"}',
 }
+"""The ends of sentences about values that are none of their kind."""
+
+_OUT_OF_RANGE = {
+    Kind.INT: f"is out of range; write {-(2**31)} to {2**31 - 1}",
+    Kind.LONG: f"is out of range; write {-INT64_BOUND} to {INT64_BOUND - 1}",
+    Kind.FLOAT: "is out of range; write 0, or 1e-130 to 1e126 with either sign",
+    Kind.DECIMAL: f"is out of range; write at most {MAX_DECIMAL_DIGITS} digits",
+}
+"""The same about numbers."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +107,14 @@ class Attribute:
     def change(self, value: object) -> Value:
         """A value from outside in canonical form, None to clear the attribute.
 
-        Raises BadInput, with the attribute, the value and the rule in its message.
+        Raises BadValue or Faults, with the attribute, the value and the rule in the message.
         """
         if self._is_canonical is not None and self._is_canonical(value, self.max_length):
             return cast(Value, value)
         if value is not None:
             return self.parse(value)
         if self.rules.required:
-            raise broken_rule("required", f"{self.label} is required and cannot be removed; give it a value.")
+            raise self.lacking()
         return None
 
     @cached_property
@@ -104,7 +125,7 @@ class Attribute:
     def parse(self, value: object) -> Value:
         """A value of a file or an argument in canonical form; text is parsed as the attribute's kind.
 
-        Raises BadInput, with the attribute, the value and the rule in its message.
+        Raises BadValue or Faults, with the attribute, the value and the rule in the message.
         """
         if not self.many:
             return self._parse_one(value)
@@ -112,7 +133,7 @@ class Attribute:
             is_json = self.kind in COMPOUND and value.lstrip().startswith("[")
             value = self._json(value) if is_json else [part.strip() for part in value.split(";") if part.strip()]
         if not isinstance(value, list):
-            raise BadInput(f"{self.label}: {shown(value)} is not a list.")
+            raise BadValue(f"{self.label}: {shown(value)} is not a list.", Rule.TYPE)
         try:
             return [self._parse_one(element) for element in value]
         except BadInput:
@@ -122,6 +143,10 @@ class Attribute:
                     with faults.below(str(place)):
                         self._parse_one(element)
             raise faults.error() from None
+
+    def lacking(self) -> BadValue:
+        """The fault of a node without a value that it has to have."""
+        return BadValue(f"{self.label} is required; give it a value.", Rule.REQUIRED)
 
     def is_valid(self, value: Value) -> bool:
         """Whether a stored value has this attribute's type, so that it can be returned."""
@@ -145,11 +170,12 @@ class Attribute:
         return None
 
     def _parse_one(self, value: object) -> Value:
-        if isinstance(value, str) and self.kind not in COMPOUND and len(value) > self.max_length:
-            text = f"{self.label} has {len(value):,} characters; at most {self.max_length:,} are allowed."
-            faults = FaultList([broken_rule(MAX_LENGTH, text)])
+        limit = min(self.max_length, MAX_URL_CHARACTERS) if self.kind is Kind.URL else self.max_length
+        if isinstance(value, str) and self.kind not in COMPOUND and len(value) > limit:
+            text = f"{self.label} has {len(value):,} characters; at most {limit:,} are allowed."
+            faults = FaultList([BadValue(text, Rule.MAX_LENGTH)])
             if self.rules.matches is not None and (broken := self.rules.broken(self.kind, value)):
-                faults.add(broken_rule(broken.rule, f"{self.label}: {shown(value)} {broken.words}."))
+                faults.add(BadValue(f"{self.label}: {shown(value)} {broken.words}.", broken.rule))
             raise faults.error()
         try:
             parsed = self._parsed(value)
@@ -158,9 +184,9 @@ class Attribute:
         if parsed is None or not self._is_valid_one(parsed):
             if self.kind is Kind.MONEY:
                 self._check_money(value)
-            raise BadInput(f"{self.label}: {shown(value)} is not a valid {self._type_text()}.")
+            raise self._mistyped(value)
         if broken := self.rules.broken(self.kind, parsed):
-            raise broken_rule(broken.rule, f"{self.label}: {shown(value)} {broken.words}.")
+            raise BadValue(f"{self.label}: {shown(value)} {broken.words}.", broken.rule)
         return parsed
 
     def _parsed(self, value: object) -> Value:
@@ -175,7 +201,8 @@ class Attribute:
     def _json(self, text: str) -> object:
         """The value of a text that holds JSON, as in a cell of a CSV file."""
         if len(text) > MAX_JSON_CHARACTERS:
-            raise BadInput(f"{self.label} has {len(text):,} characters; at most {MAX_JSON_CHARACTERS:,} are allowed.")
+            limit = f"at most {MAX_JSON_CHARACTERS:,} are allowed"
+            raise BadValue(f"{self.label} has {len(text):,} characters; {limit}.", Rule.MAX_LENGTH)
         return orjson.loads(text)
 
     def _localized(self, texts: object) -> Value:
@@ -190,8 +217,8 @@ class Attribute:
         with faults.below("amount"):
             Attribute(self.label, Kind.DECIMAL, "").parse(amount)
         if not isinstance(currency, str) or currency not in CURRENCIES:
-            text = f"{self.label}: {shown(currency)} is not a currency code of ISO 4217, such as EUR."
-            faults.add(BadInput(text).at("currency"))
+            text = f"{self.label}: {shown(currency)} is not the code of a currency; write one like EUR."
+            faults.add(BadValue(text, Rule.TYPE).at("currency"))
         faults.check()
 
     def _nested(self, fields: object) -> Value:
@@ -200,13 +227,13 @@ class Attribute:
             raise TypeError
         parts = {part.name: part for part in self.parts}
         if unknown := fields.keys() - parts.keys():
-            raise BadInput(f'{self.label} has no "{shorten(str(min(unknown)))}"; it has {", ".join(parts)}.')
+            text = f'{self.label} has no "{shorten(str(min(unknown)))}"; it has {", ".join(parts)}.'
+            raise BadValue(text, Rule.TYPE)
         found, faults = dict[str, Value](), FaultList()
         for part in self.parts:
             value = fields.get(part.name)
             if value is None and part.default is None and part.rules.required:
-                text = f"{self.label} lacks {part.label}, which is required; give it a value."
-                faults.add(broken_rule("required", text).at(part.name))
+                faults.add(part.lacking().of(self.label).at(part.name))
             if value is not None or part.default is not None:
                 with faults.below(part.name):
                     found[part.name] = part.default if value is None else part.parse(value)
@@ -228,12 +255,18 @@ class Attribute:
             case kind:
                 return VALID[kind](value)
 
-    def _type_text(self) -> str:
-        """The type of one value, for messages."""
+    def _mistyped(self, value: object) -> BadValue:
+        """The fault of a value that is none of this attribute's type."""
+        rule = Rule.TYPE
         match self.kind:
             case Kind.ENUM:
-                return f"{self.enum} ({', '.join(sorted(self.members))})"
+                words = f"is none of {', '.join(sorted(self.members))}"
             case Kind.NESTED:
-                return f"{self.enum} (an object with {', '.join(part.label for part in self.parts)})"
+                words = f"is not an object with {', '.join(part.label for part in self.parts)}"
+            case Kind.TEXT if isinstance(value, str):
+                words, rule = "has characters that are no text; leave them out", Rule.CHARACTERS
             case kind:
-                return _EXPECTED.get(kind, kind.value)
+                words = (_OUT_OF_RANGE if is_numeral(kind, value) else _REFUSED)[kind]
+                if not isinstance(value, str | int | float | list | dict | None):
+                    words = words.partition(";")[0]  # a number in a file that says itself how it is to be written
+        return BadValue(f"{self.label}: {shown(value)} {words}.", rule)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Self
 
-from store.errors import BadInput, FaultList, broken_rule, quantity, shorten, shown, suggestion
+from store.errors import BadInput, FaultList, quantity, shorten, shown, suggestion
 from store.model.attributes import NUMBERS, Attribute, Kind, Value
 from store.model.names import NAMES, with_changes
 
@@ -87,13 +87,13 @@ class Level:
         return values
 
     def changed(self, stored: Mapping[str, Value], changes: Mapping[str, Value]) -> dict[str, Value]:
-        """Stored attributes after changes, by their present names. Raises BadInput for too many languages."""
+        """Stored attributes after changes, by their present names. Raises BadValue or Faults for too many languages."""
         return with_changes(self.current(stored), changes, self._localized)
 
     def new_values(self, values: dict[str, Value]) -> dict[str, Value]:
         """The attributes of a new node, with those that have a default; the same object where they are as given.
 
-        Raises BadInput, or Faults, for required ones without and for too many languages.
+        Raises BadValue, or Faults, for required ones without and for too many languages.
         """
         if not (self._obliged or self._localized or NAMES in values or None in values.values()):
             return values  # of most nodes
@@ -102,8 +102,7 @@ class Level:
             found = with_changes({}, values, self._localized)
         for one in self._obliged:
             if found.get(one.name) is None and one.default is None:
-                fault = broken_rule("required", f"{self.label} requires {one.label}; give it a value.")
-                faults.add(fault.at("attributes", one.name))
+                faults.add(one.lacking().at("attributes", one.name))
             elif found.get(one.name) is None:
                 found[one.name] = one.default
         faults.check()

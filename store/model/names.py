@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import cast
 
-from store.errors import MAX_LENGTH, BadData, BadInput, FaultList, broken_rule, quantity, shorten, shown
+from store.errors import BadData, BadInput, BadValue, FaultList, Rule, quantity, shorten, shown
 from store.model.values import MAX_TEXT_CHARACTERS, Value
 
 NAMES = "names"
@@ -18,18 +18,22 @@ MAX_REQUESTED = 20  # languages of one lookup
 _TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 
 
-def checked_name(name: object, label: str = "A name") -> str | None:
-    """A name from outside, None where none is given; raises BadInput for an invalid one, which calls it `label`."""
+def checked_name(name: object, label: str = "The name") -> str | None:
+    """A name from outside, None where none is given; raises BadValue for an invalid one, which calls it `label`."""
     if name is None:
         return None
-    if not isinstance(name, str) or not name:
-        raise BadInput(f"{label} must be a non-empty string, not {shown(name)}.")
+    if not isinstance(name, str):
+        raise BadValue(f"{label} is {shown(name)}, which is not a text; write a text.", Rule.TYPE)
+    if not name:
+        raise BadValue(f"{label} is empty; write a text.", Rule.EMPTY)
     if len(name) > MAX_TEXT_CHARACTERS:
-        raise BadInput(f"{label} has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are allowed.")
+        limit = f"at most {MAX_TEXT_CHARACTERS:,} are allowed"
+        raise BadValue(f"{label} has {len(name):,} characters; {limit}.", Rule.MAX_LENGTH)
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise BadInput(f"{label} is not valid text: {shown(name)}.") from None
+        text = f"{label} has characters that are no text: {shown(name)}; leave them out."
+        raise BadValue(text, Rule.CHARACTERS) from None
     return name
 
 
@@ -43,19 +47,20 @@ def checked_names(names: object, label: str = NAMES, max_length: int | None = No
     if names is None:
         return None
     if not isinstance(names, Mapping | tuple):
-        raise BadInput(f'{label} must be texts by language, such as {{"de": "München"}}, not {shown(names)}.')
+        text = f'{label}: {shown(names)} is not texts by language; write them like {{"de": "München"}}.'
+        raise BadValue(text, Rule.TYPE)
     found, faults = dict[str, Value](), FaultList()
     for place, (tag, text) in enumerate(names.items() if isinstance(names, Mapping) else names):
         language = shorten(str(tag))
         with faults.below(str(place), "language"):
             language = canonical_language(tag)
             if language in found:
-                raise BadInput(f"{label} has the language {language} twice; omit one.")
+                raise BadValue(f"{label} has the language {language} twice; leave one out.", Rule.DUPLICATE)
             found[language] = None
         with faults.below(str(place), "text"):
             if max_length is not None and isinstance(text, str) and len(text) > max_length:
-                size = f"{len(text):,} characters"
-                raise broken_rule(MAX_LENGTH, f"{label} in {language} has {size}; at most {max_length:,} are allowed.")
+                size = f"{len(text):,} characters; at most {max_length:,} are allowed"
+                raise BadValue(f"{label} in {language} has {size}.", Rule.MAX_LENGTH)
             found[language] = checked_name(text, f"{label} in {language}")
     faults.check()
     return found
@@ -67,7 +72,7 @@ def with_changes(
     """Attributes after changes: None clears one; `names` and the `localized` ones, whose labels are given, change the
     languages that they have alone.
 
-    Raises BadInput, or Faults, for names in more than 50 languages.
+    Raises BadValue, or Faults, for names in more than 50 languages.
     """
     faults = FaultList()
     values: dict[str, Value] = {name: one for name, one in {**attributes, **changes}.items() if one is not None}
@@ -76,8 +81,8 @@ def with_changes(
         if changed is not None:
             texts = merged_names(attributes.get(name), changed)
             if len(texts) > MAX_LANGUAGES:
-                fault = BadInput(f"A node has {label} in {len(texts)} languages; at most {MAX_LANGUAGES} are allowed.")
-                faults.add(fault.at(*(() if name == NAMES else ("attributes",)), name))
+                text = f"{label} has {len(texts)} languages; at most {MAX_LANGUAGES} are allowed."
+                faults.add(BadValue(text, Rule.MAX_ITEMS).at(*(() if name == NAMES else ("attributes",)), name))
             del values[name]
             if texts:
                 values[name] = dict(sorted(texts.items()))
@@ -108,9 +113,9 @@ def are_names(value: Value) -> bool:
 
 
 def canonical_language(tag: object) -> str:
-    """A tag in the case of RFC 5646, section 2.1.1: `zh-hant-tw` becomes `zh-Hant-TW`. Raises BadInput."""
+    """A tag in the case of RFC 5646, section 2.1.1: `zh-hant-tw` becomes `zh-Hant-TW`. Raises BadValue."""
     if not isinstance(tag, str) or len(tag) > MAX_TAG_CHARACTERS or not _TAG.fullmatch(tag):
-        raise BadInput(f"{shown(tag)} is not a language tag of BCP 47; use one such as de, de-AT or zh-Hant.")
+        raise BadValue(f"{shown(tag)} is not a language tag; write one like de, de-AT or zh-Hant.", Rule.TYPE)
     first, *others = tag.lower().split("-")
     found, is_extension = [first], False
     for subtag in others:

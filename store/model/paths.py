@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from store.errors import BadPath, shorten, shown
+from store.errors import BadPath, Rule, shorten, shown
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, sort_key
 from store.model.letters import UNSEEN
 
@@ -32,20 +32,23 @@ def parse_path(text: str) -> Path:
     Raises BadPath where the text is no path. Its length and number of segments are checked first.
     """
     if len(text) > MAX_PATH_CHARACTERS:
-        raise BadPath(f"A path has {len(text):,} characters; at most {MAX_PATH_CHARACTERS:,} are allowed.")
+        limit = f"at most {MAX_PATH_CHARACTERS:,} are allowed"
+        raise BadPath(f"The path has {len(text):,} characters; {limit}.", Rule.MAX_LENGTH)
     parsed = _parsed(text) if len(text) <= MAX_CACHED_CHARACTERS else _parse(text)
-    if isinstance(parsed, str):
-        raise BadPath(parsed)
+    if isinstance(parsed, BadPath):
+        raise BadPath(str(parsed), parsed.rule)
     return parsed
 
 
-def _parse(text: str) -> Path | str:
-    """The segments of a path, or the message of its error."""
+def _parse(text: str) -> Path | BadPath:
+    """The segments of a path, or its error, to be cached."""
     try:
+        if not text:
+            raise BadPath("The path is empty; give that of a node.", Rule.EMPTY)
         _check_depth(text.count("/") + 1)
         return checked_path(_unescape(segment, text) for segment in text.split("/"))
     except BadPath as error:
-        return str(error)
+        return error.bare()
 
 
 # Requests repeat paths, also wrong ones: one for each node of a long list.
@@ -61,7 +64,7 @@ def checked_path(segments: Iterable[object]) -> Path:
     """The segments in normal form (NFC); raises BadPath where they are no path. Every path from outside passes here."""
     path = tuple([checked_segment(segment) for segment in segments])
     if not path:
-        raise BadPath('A path is empty; write at least the root\'s key, as in "US".')
+        raise BadPath("The path is empty; write at least the key of a root.", Rule.EMPTY)
     check_limits(path)
     return path
 
@@ -74,13 +77,13 @@ def check_limits(path: Path) -> None:
 
 def _check_depth(segments: int) -> None:
     if segments > MAX_SEGMENTS:
-        raise BadPath(f"A path has {segments:,} segments; at most {MAX_SEGMENTS} are allowed.")
+        raise BadPath(f"The path has {segments:,} keys; at most {MAX_SEGMENTS} are allowed.", Rule.DEPTH)
 
 
 def _unescape(segment: str, text: str) -> str:
     def unescaped(match: re.Match[str]) -> str:
         if match[1] is None:
-            raise BadPath(f'"{shorten(text)}" has a lone %; inside a segment write %25 for % and %2F for /.')
+            raise BadPath(f'"{shorten(text)}" has a lone %; inside a key write %25 for % and %2F for /.')
         return "%" if match[1] == "25" else "/"
 
     return _TEXT_ESCAPE.sub(unescaped, segment) if "%" in segment else segment
@@ -89,13 +92,14 @@ def _unescape(segment: str, text: str) -> str:
 def checked_segment(segment: object) -> str:
     """One segment in normal form; raises BadPath where it is none. Its size is not checked."""
     if not isinstance(segment, str):
-        raise BadPath(f"The segments of a path must be strings, not {shown(segment)}.")
+        raise BadPath(f"A key is {shown(segment)}, which is not a text; write a text.", Rule.TYPE)
     if not segment:
-        raise BadPath("A path has an empty segment; write it like US/NE/Omaha, with no / at either end.")
+        raise BadPath("The path has an empty key; write one separator between two keys, and none at either end.")
     if len(segment) > MAX_SEGMENT_CHARACTERS:
-        raise BadPath(f"A key has {len(segment):,} characters; at most {MAX_SEGMENT_CHARACTERS:,} are allowed.")
+        limit = f"at most {MAX_SEGMENT_CHARACTERS:,} are allowed"
+        raise BadPath(f"A key has {len(segment):,} characters; {limit}.", Rule.MAX_LENGTH)
     if bad := _UNWRITABLE.search(segment):
-        raise BadPath(f"A path has the character U+{ord(bad[0]):04X}, which no key may contain.")
+        raise BadPath(f"A key has the character U+{ord(bad[0]):04X}; leave it out.", Rule.CHARACTERS)
     if segment.isascii():
         return segment
     _check_marks(segment)
@@ -104,10 +108,12 @@ def checked_segment(segment: object) -> str:
 
 def check_new_key(key: str) -> None:
     """Raise BadPath for the key of a new node that could look like another one: it differs from its `visible_key`."""
-    if (visible := visible_key(key)) != key:
-        way = f'write "{shorten(visible)}"' if visible else "give one that is seen"
-        text = "A new key has no character that nobody sees, and no blanks at its ends or in a row"
-        raise BadPath(f"{text}; {way}, not {shorten(json.dumps(key))}.")
+    if (visible := visible_key(key)) == key:
+        return
+    if not visible:
+        raise BadPath(f"Nobody sees the key {shorten(json.dumps(key))}; write one that is seen.", Rule.EMPTY)
+    text = f"The key {shorten(json.dumps(key))} has a blank too many, or a character that nobody sees"
+    raise BadPath(f'{text}; write "{shorten(visible)}".', Rule.CHARACTERS)
 
 
 def visible_key(segment: str) -> str:
@@ -146,18 +152,21 @@ def _check_marks(segment: str) -> None:
     for character in segment if len(segment) > MAX_COMBINING_MARKS else "":
         marks = marks + 1 if unicodedata.combining(character) else 0
         if marks > MAX_COMBINING_MARKS:
-            raise BadPath(f"A path has a segment with more than {MAX_COMBINING_MARKS} combining marks in a row.")
+            text = f"A key has more than {MAX_COMBINING_MARKS} combining marks in a row; leave some out."
+            raise BadPath(text, Rule.CHARACTERS)
 
 
 def check_sizes(path: Path) -> None:
     """Raise BadPath for a path whose keys DynamoDB could not hold."""
     if (size := _bytes(path[0])) > MAX_ROOT_BYTES:
-        raise BadPath(f'The root "{shorten(path[0])}" takes {size} bytes in a key; at most {MAX_ROOT_BYTES} fit.')
+        text = f'The key "{shorten(path[0])}" of a root takes {size} bytes; at most {MAX_ROOT_BYTES} fit.'
+        raise BadPath(text, Rule.MAX_LENGTH)
     if (size := len(sort_key(path).encode())) > MAX_SORT_KEY_BYTES:
         longest = max(path[1:], key=_bytes)
         raise BadPath(
-            f"Below its root the path takes {size} bytes in a key; at most {MAX_SORT_KEY_BYTES} fit. "
-            f'Its longest segment, "{shorten(longest)}", takes {_bytes(longest)}.'
+            f"The path takes {size} bytes below its root; at most {MAX_SORT_KEY_BYTES} fit. "
+            f'Its longest key, "{shorten(longest)}", takes {_bytes(longest)}.',
+            Rule.MAX_LENGTH,
         )
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec import field as struct_field
 from msgspec.structs import force_setattr, replace
 
-from store.errors import BadInput, BadPath, shorten, shown
+from store.errors import BadInput, BadPath, BadValue, Rule, shorten, shown
 from store.model.decoding import damaged, decoded
 from store.model.hierarchy import Hierarchy
 from store.model.keys import (
@@ -134,15 +134,16 @@ def _number(number: int | float) -> int | float:
 
 
 def checked_item_size(item: Item) -> int:
-    """The size of an item in bytes; raises BadInput past 400 KB."""
+    """The size of an item in bytes; raises BadValue past 400 KB."""
     if (size := size_of(item)) > MAX_ITEM_BYTES:
         name = shorten(str(item.get("name", item.get("id", item["sk"]))))
-        raise BadInput(f'"{name}" takes {size} bytes; at most {MAX_ITEM_BYTES} (400 KB) fit into one item.')
+        text = f'"{name}" takes {size} bytes; at most {MAX_ITEM_BYTES} (400 KB) fit into one item.'
+        raise BadValue(text, Rule.TOO_LARGE)
     return size
 
 
 def check_content(node: object, name: str, values: Mapping[str, Value], encoded_bytes: int | None = None) -> None:
-    """Raise BadInput for content that leaves no room in the item for keys and counts; `node` is for the message.
+    """Raise BadValue for content that leaves no room in the item for keys and counts; `node` is for the message.
 
     It is measured exactly only where an estimate is near the limit, such as the bytes of the values when encoded.
     """
@@ -150,7 +151,8 @@ def check_content(node: object, name: str, values: Mapping[str, Value], encoded_
     if len(name) + estimate < MAX_CONTENT_BYTES // 4:
         return
     if (size := size_of({"name": name, **values})) > MAX_CONTENT_BYTES:
-        raise BadInput(f"{node} takes {size} bytes; at most {MAX_CONTENT_BYTES} of content fit into an item.")
+        text = f"The names and attributes of {node} take {size} bytes; at most {MAX_CONTENT_BYTES} fit."
+        raise BadValue(text, Rule.TOO_LARGE)
 
 
 def size_of(item: Item) -> int:
@@ -232,7 +234,8 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
         if (size := len(rank.encode())) > MAX_SORT_KEY_BYTES:
             raise BadPath(
                 f'"{shorten(path[-1])}" and its level {level} take {size} bytes in a key; '
-                f"at most {MAX_SORT_KEY_BYTES} fit."
+                f"at most {MAX_SORT_KEY_BYTES} fit.",
+                Rule.MAX_LENGTH,
             )
         return cls(
             pk=key.pk, sk=key.sk, rank=rank, id=f"{hierarchy}:{node_id}", level=level, name=name, above=above,
@@ -322,13 +325,17 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def checked_id(text: object) -> str:
-    """An id of a file, without its hierarchy's prefix; raises BadInput for an invalid one."""
-    if not isinstance(text, str) or not text:
-        raise BadInput(f"An id must be a non-empty string, not {shown(text)}.")
+    """An id from outside, without its hierarchy's prefix; raises BadValue for an invalid one."""
+    if not isinstance(text, str):
+        raise BadValue(f"The id is {shown(text)}, which is not a text; write a text.", Rule.TYPE)
+    if not text:
+        raise BadValue("The id is empty; give one, or leave it out.", Rule.EMPTY)
     if len(text) > MAX_ID_CHARACTERS:
-        raise BadInput(f'The id "{shorten(text)}" has {len(text)} characters; at most {MAX_ID_CHARACTERS} fit.')
+        size = f"{len(text)} characters; at most {MAX_ID_CHARACTERS} are allowed"
+        raise BadValue(f'The id "{shorten(text)}" has {size}.', Rule.MAX_LENGTH)
     if not text.isprintable() or " " in text or "#" in text or ":" in text:
-        raise BadInput(f'The id "{shorten(text)}" has white space, a control character, # or :, which ids may not.')
+        wrong = "a blank, a control character, # or :; leave it out"
+        raise BadValue(f'The id "{shorten(text)}" has {wrong}.', Rule.CHARACTERS)
     return text
 
 
@@ -390,9 +397,11 @@ class SubtreeRewrite:
         if segments > MAX_SEGMENTS or size > MAX_SORT_KEY_BYTES:
             place = f'The path of "{shorten(decode_segment(last_segment(*key)))}" would'
             if segments > MAX_SEGMENTS:
-                raise BadPath(f"{place} have {segments} segments; at most {MAX_SEGMENTS} are allowed.")
-            raise BadPath(f"{place} take {size} bytes in a key below its root; at most {MAX_SORT_KEY_BYTES} fit.")
+                raise BadPath(f"{place} have {segments} keys; at most {MAX_SEGMENTS} are allowed.", Rule.DEPTH)
+            limit = f"at most {MAX_SORT_KEY_BYTES} fit"
+            raise BadPath(f"{place} take {size} bytes below its root; {limit}.", Rule.MAX_LENGTH)
         if (size := len(rank.encode())) > MAX_SORT_KEY_BYTES:
-            raise BadPath(f"The key and its level take {size} bytes; at most {MAX_SORT_KEY_BYTES} fit.")
+            limit = f"at most {MAX_SORT_KEY_BYTES} fit"
+            raise BadPath(f"The key and its level take {size} bytes; {limit}.", Rule.MAX_LENGTH)
         above = self.above + record.above[depth_of(self.source.sk) :]
         return replace(record, pk=key.pk, sk=key.sk, above=above, rank=rank)

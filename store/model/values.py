@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
-from store.errors import shorten
+from store.errors import Rule, shorten
 
 Value = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
 
@@ -25,6 +25,7 @@ MAX_URL_CHARACTERS = 2_048  # what browsers and servers take in any case
 INT64_BOUND = 2**63
 _INT = 2**31
 _NOT_IN_URLS = re.compile(r"[\s\x00-\x20\x7f<>\"\\^`{|}]")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -215,6 +216,18 @@ VALID: dict[Kind, Callable[[Value], bool]] = {
 }
 
 
+def is_numeral(kind: Kind, value: object) -> bool:
+    """Whether a value is written as the numbers of a kind are, whether or not it is in their range."""
+    is_whole = kind in (Kind.INT, Kind.LONG)
+    if kind not in NUMBERS or isinstance(value, bool):
+        return False
+    if isinstance(value, str):
+        return (_WHOLE if is_whole else _NUMERAL).fullmatch(value.strip()) is not None
+    if isinstance(value, float):
+        return not math.isnan(value) and (not is_whole or math.isinf(value) or value.is_integer())
+    return isinstance(value, int)
+
+
 # -- money -------------------------------------------------------------------------------------------------------------
 
 _CODE = re.compile(r"[A-Z]{3}")
@@ -262,9 +275,9 @@ def is_money(value: Value) -> bool:
 
 
 class BrokenRule(NamedTuple):
-    """A rule that a value breaks, by the name of its option, and the end of a sentence about the value."""
+    """A rule that a value breaks, and the end of a sentence about the value."""
 
-    rule: str
+    rule: Rule
     words: str
 
 
@@ -286,11 +299,11 @@ class Rules:
     def broken(self, kind: Kind, value: Value) -> "BrokenRule | None":
         """The rule that a valid value breaks; None where it breaks none."""
         if self.minimum is not None and ordered(kind, value) < ordered(kind, self.minimum):  # type: ignore[operator]
-            return BrokenRule("minimum", f"is less than the minimum {self.minimum}")
+            return BrokenRule(Rule.MINIMUM, f"is less than the minimum {self.minimum}")
         if self.maximum is not None and ordered(kind, value) > ordered(kind, self.maximum):  # type: ignore[operator]
-            return BrokenRule("maximum", f"is more than the maximum {self.maximum}")
+            return BrokenRule(Rule.MAXIMUM, f"is more than the maximum {self.maximum}")
         if self.matches is not None and isinstance(value, str) and not self.matches(value):
-            return BrokenRule("pattern", f"does not match the pattern {shorten(self.pattern, 200)}")
+            return BrokenRule(Rule.PATTERN, f"does not match the pattern {shorten(self.pattern, 200)}")
         return None
 
     def words(self) -> str:

@@ -222,7 +222,7 @@ class ImportPlan:
                 else:
                     self.unseen.add(place)
             if not key:
-                raise BadPath("A path has a segment without any character that one sees.")
+                raise BadPath("Nobody sees a key of the path; write one that is seen.")
             path.append(key)
             if index >= 0 and parts[index].name == segment:
                 parts[index] = parts[index]._replace(name=key)
@@ -408,11 +408,11 @@ def _encoded(segment: object) -> str:
 def _encoded_path(path: Sequence[object]) -> list[str]:
     """The `_encoded` keys of a path; with `_sort_keys` checked as by `paths.checked_path`, which takes much longer."""
     if not 0 < len(path) <= MAX_SEGMENTS:
-        raise BadPath(f"A path has 1 to {MAX_SEGMENTS} segments, not {len(path)}.")
+        raise BadPath(f"A path has 1 to {MAX_SEGMENTS} keys, not {len(path)}.")
     try:
         return [_encoded(segment) for segment in path]
     except TypeError:  # a value that cannot be hashed is not a text
-        raise BadPath(f"The segments of a path must be strings, not {shown(path)}.") from None
+        raise BadPath(f"{shown(path)} has a key that is not a text; write texts.") from None
 
 
 def _sort_keys(segments: Sequence[str]) -> list[str]:

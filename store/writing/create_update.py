@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from store.errors import (
     AlreadyExists,
-    BadInput,
-    CladeError,
     Conflict,
+    Fault,
     FaultList,
     Misplaced,
     NodeMoved,
@@ -47,7 +46,7 @@ class Edit(ABC):
     hierarchy: Hierarchy
     path: Path
     ids: Mapping[Path, str] = field(default_factory=dict, kw_only=True)
-    faults: Sequence[CladeError] = field(default=(), kw_only=True)
+    faults: Sequence[Fault] = field(default=(), kw_only=True)
 
     @cached_property
     def key(self) -> Key:
@@ -99,7 +98,7 @@ class Edit(ABC):
         record = read_set.record(self.key)
         if record is None:
             if self.path != NOWHERE:
-                faults.add(not_found(self.hierarchy.name, self.path).at("node"))
+                faults.add(not_found(self.path).at("node"))
         elif expected is not None and record.revision != expected:
             text = f"{shorten(format_path(self.path))} is at revision {record.revision}, not {expected}; read it again"
             faults.add(Conflict(f"{text} and retry.").at("expected_revision"))
@@ -158,14 +157,12 @@ class Create(Edit):
         return transaction
 
     def _new_values(self, values: dict[str, Value]) -> dict[str, Value]:
-        """The values with defaults. Raises BadInput or Faults for required ones without, unless their value has a fault
+        """The values with defaults. Raises BadValue or Faults for required ones without, unless their value has a fault
         already.
         """
         faults = FaultList()
-        try:
+        with faults.collecting():
             return self.hierarchy.any_level(self.level).new_values(values)
-        except BadInput as error:
-            faults.add(error)
         known = {fault.field[:2] for fault in self.faults}
         FaultList([fault for fault in faults.errors if not fault.field or fault.field not in known]).check()
         return values
@@ -193,7 +190,7 @@ class Create(Edit):
         if self.node_id is None:
             return uuid4().hex, 1, ABSENT
         if current_key(id_record) is not None:
-            raise AlreadyExists(f"The id {self.node_id} belongs to another node; choose another, or omit it.")
+            raise AlreadyExists(f"The id {self.node_id} is that of another node; give another, or leave it out.")
         gone = decoded(id_record, Tombstone)
         return self.node_id, 1 + gone.revision, {"deleted": gone.deleted}
 
@@ -220,8 +217,8 @@ class Update(Edit):
         old, name, values = self.find(read_set, faults, self.expected), "", dict[str, Value]()
         if old is not None and self.level not in (None, old.level):
             found, given = [self.hierarchy.any_level(one).label for one in (old.level, str(self.level))]
-            wrong = f"{shorten(format_path(self.path))} has the level {found}, not {given}."
-            faults.add(WrongLevel(wrong).at("attributes"))
+            wrong = f"{shorten(format_path(self.path))} has the level {found}, not {given}"
+            faults.add(WrongLevel(f"{wrong}; give the attributes of {found}.").at("attributes"))
             with faults.collecting("names"):
                 with_changes(old.attributes, {name: one for name, one in self.values.items() if name == NAMES})
         elif old is not None:
@@ -255,23 +252,20 @@ def touched(hierarchy: str, *paths: Path) -> set[str]:
 
 def taken(path: Path) -> AlreadyExists:
     """The error for a path that another node has."""
-    return AlreadyExists(f"A node already exists at {shorten(format_path(path))}; choose another path.")
+    return AlreadyExists(f"There is a node at {shorten(format_path(path))} already; choose another place.")
 
 
 def existing(read_set: ReadSet, hierarchy: Hierarchy, path: Path) -> Record:
     """The node at a path; raises NotFound."""
     record = read_set.record(node_key(hierarchy.name, path))
     if record is None:
-        raise not_found(hierarchy.name, path)
+        raise not_found(path)
     return record
 
 
-def not_found(hierarchy: str, path: Path) -> NotFound:
-    """The error for an edit of a node that does not exist."""
-    return NotFound(
-        f"There is no {hierarchy} at {shorten(format_path(path))}; write the current path, since former paths are "
-        "redirected only in reads."
-    )
+def not_found(path: Path) -> NotFound:
+    """The error for an edit of a node that does not exist, as at a former path: edits follow no redirects."""
+    return NotFound(f"There is no node at {shorten(format_path(path))}; give the current path of one.")
 
 
 def levels_above(read_set: ReadSet, hierarchy: Hierarchy, path: Path, level: str) -> list[str]:

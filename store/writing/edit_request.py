@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, CladeError, DamagedItem, TooLarge, shorten
+from store.errors import BadValue, CladeError, DamagedItem, Rule, TooLarge, shorten
 from store.metadata.moves import Move, move_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
@@ -129,9 +129,8 @@ class EditRequest:
         self.options = options
         self.result_key: Key | None = None
         if (key := options.key) is not None:
-            if not 0 < len(key) <= MAX_KEY_CHARACTERS or not key.isprintable():
-                fault = f"is not an idempotencyKey; it has 1 to {MAX_KEY_CHARACTERS} printable characters."
-                self.edit = with_faults(edit, faults=[*edit.faults, BadInput(f'"{shorten(key)}" {fault}')])
+            if (fault := _fault_of(key)) is not None:
+                self.edit = with_faults(edit, faults=[*edit.faults, fault])
             else:
                 sort_key = f"v0#{_digest(options.caller)}" if options.caller else "v0"
                 self.result_key = Key(f"{RESULTS}#{edit.hierarchy.name}:{key}", sort_key)
@@ -183,13 +182,12 @@ class EditRequest:
     def stored(self, item: Item) -> tuple[EditResult, Key | None]:
         """A stored result, without the name and attributes of its node, and the key of the move that it started.
 
-        Raises BadInput where it is the result of another edit, DamagedItem for an item of another shape.
+        Raises BadValue where it is the result of another edit, DamagedItem for an item of another shape.
         """
         found = decoded(item, StoredResult)
         if found.wanted != self._fingerprint:
-            raise BadInput(
-                "This idempotencyKey was used for another change within the last 24 hours; choose a new one."
-            )
+            text = "This idempotencyKey was used for another change within the last 24 hours; choose a new one."
+            raise BadValue(text, Rule.TAKEN)
         record, before = found.record, found.before
         former = record.path if before is None else tuple(before)
         refusal = self.options.refuse(former or record.path, record.path)
@@ -199,6 +197,19 @@ class EditRequest:
     @cached_property
     def _fingerprint(self) -> str:
         return _digest(json.dumps(self.options.asked, sort_keys=True))
+
+
+def _fault_of(key: str) -> BadValue | None:
+    """What is wrong with an idempotency key."""
+    if not key:
+        return BadValue("The idempotencyKey is empty; give one, or leave it out.", Rule.EMPTY)
+    if len(key) > MAX_KEY_CHARACTERS:
+        text = f"The idempotencyKey has {len(key):,} characters; at most {MAX_KEY_CHARACTERS} are allowed."
+        return BadValue(text, Rule.MAX_LENGTH)
+    if not key.isprintable():
+        text = f'The idempotencyKey "{shorten(key)}" has characters that nobody sees; leave them out.'
+        return BadValue(text, Rule.CHARACTERS)
+    return None
 
 
 def _digest(text: str) -> str:

@@ -11,7 +11,18 @@ from functools import cached_property, partial
 from msgspec.structs import replace
 
 from store.concurrency import in_chunks
-from store.errors import AlreadyExists, BadInput, BadPath, FaultList, Misplaced, NotEmpty, TooLarge, quantity, shorten
+from store.errors import (
+    AlreadyExists,
+    BadPath,
+    BadValue,
+    FaultList,
+    Misplaced,
+    NotEmpty,
+    Rule,
+    TooLarge,
+    quantity,
+    shorten,
+)
 from store.metadata.history import shown_path
 from store.metadata.moves import new_move
 from store.model.keys import Key, Path, ancestor_keys, node_key
@@ -107,7 +118,8 @@ class Move(Edit):
         """The levels above the new path; all its faults are collected."""
         above = [""]
         if self.target[: len(self.path)] == self.path:
-            faults.add(Misplaced(f"{shorten(format_path(self.path))} cannot be moved below itself.").at(self.place))
+            text = f"{shorten(format_path(self.path))} cannot be moved below itself; choose another place."
+            faults.add(Misplaced(text).at(self.place))
             return above
         parent = self.target[:-1]
         if self.place == "position" and parent and read_set[node_key(self.hierarchy.name, parent)] is None:
@@ -124,15 +136,16 @@ class Move(Edit):
         return above
 
     def _check_sibling(self, read_set: ReadSet, record: Record | None) -> Record | None:
-        """The sibling of the position, if one is given, for the node at its new key. Raises NotFound and BadInput."""
+        """The sibling of the position, if one is given, for the node at its new key. Raises NotFound and BadValue."""
         if self.position is None or self.position.beside is None:
             return None
         beside = existing(read_set, self.hierarchy, self.position.beside)
         other = shorten(format_path(beside.path))
         if beside.path == self.path:
-            raise BadInput(f"{other} cannot be next to itself; give one of its siblings.")
+            raise BadValue(f"{other} cannot be next to itself; give one of its siblings.", Rule.SIBLING)
         if record is not None and (record.siblings != beside.siblings or record.level != beside.level):
-            raise BadInput(f"{other} is not one of the node's siblings of its level; only those have an order.")
+            text = f"{other} is not one of the node's siblings of its level; give one of these."
+            raise BadValue(text, Rule.SIBLING)
         return beside
 
     async def _relocate(
@@ -254,7 +267,7 @@ class Delete(Edit):
             found = FaultList()
             rewrites.append(self._rewrite(read_set, child, target, found))
             for fault in found.errors:
-                faults.add(type(fault)(f"{shorten(format_path(child.path))}: {fault}").at("policy"))
+                faults.add(fault.of(shorten(format_path(child.path))).at("policy"))
         return rewrites
 
     def _rewrite(self, read_set: ReadSet, child: Record, target: Path, faults: FaultList) -> SubtreeRewrite:

@@ -51,9 +51,9 @@ class Item(Ware, under=None):
 '''
 WRONG = [
     ('x: str | None = attribute("X.", minimum=1)', "has minimum= or maximum=; only numbers, dates"),
-    ('x: int | None = attribute("X.", minimum=1.5)', "has an invalid minimum: x: 1.5 is not a valid Int"),
+    ('x: int | None = attribute("X.", minimum=1.5)', "has an invalid minimum: x: 1.5 is not a whole number"),
     ('x: int | None = attribute("X.", minimum=2, maximum=1)', "has a minimum above its maximum; swap them"),
-    ('x: Date | None = attribute("X.", maximum="soon")', 'has an invalid maximum: x: "soon" is not a valid Date'),
+    ('x: Date | None = attribute("X.", maximum="soon")', 'has an invalid maximum: x: "soon" is not a date'),
     ('x: int | None = attribute("X.", max_length=3)', "has max_length= and is not a text; only texts have a length"),
     ('x: int | None = attribute("X.", pattern="1")', "has pattern= and is not a text; only str and Url"),
     ('x: str | None = attribute("X.", pattern="(a)\\\\1")', "in linear time: backreferences are not supported"),
@@ -61,7 +61,7 @@ WRONG = [
     ('x: str | None = attribute("X.", pattern="a)|(b")', "in linear time: unopened group"),
     ('x: str | None = attribute("X.", pattern="a" * 501)', "has a pattern that has 501 characters; at most 500"),
     ('x: str | None = attribute("X.", pattern="a", default="b")', 'has an invalid default: x: "b"'),
-    ('x: int | None = attribute("X.", default="x")', 'has an invalid default: x: "x" is not a valid Int'),
+    ('x: int | None = attribute("X.", default="x")', 'has an invalid default: x: "x" is not a whole number'),
     ('x: str | None = attribute("X.", max_length=0)', "has max_length=0; write a number of characters"),
     ('x: str | None = attribute("X.", was="x")', "has was='x'; write the former name of the attribute"),
     ('x: str | None = attribute("X.", was="a b")', "has was='a b'; write the former name"),

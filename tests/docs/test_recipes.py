@@ -102,6 +102,7 @@ def project(clade: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "page.mjs",
         "menu.mjs",
         "form.mjs",
+        "sentences.mjs",
     ]
     assert FILES["clade.mjs"].count(ADDRESS) == FILES["page.mjs"].count(PORT) == 1
     for name, text in FILES.items():
@@ -214,19 +215,26 @@ def test_the_menu_shows_three_levels_of_categories_as_nested_lists(project, clad
 
 
 def test_the_form_shows_every_fault_beside_its_field_and_makes_what_has_none(project, clade):
-    def form(**values: str) -> str:
-        return run("node", "form.mjs", urlencode({"parent": "Electronics/Televisions", **values}), cwd=project)
+    def form(*language: str, **values: str) -> str:
+        asked = urlencode({"parent": "Electronics/Televisions", **values})
+        return run("node", "form.mjs", asked, *language, cwd=project)
 
     rows = form(key=" ", name="", price="12,50", brand=MARKUP).splitlines()
     assert [("Number" in rows[0], rows[0].count('role="alert"'))] == [(True, 1)]
     assert [row.count('role="alert"') for row in rows] == [1, 1, 0, 1]
     assert "12,50" in rows[3]
-    assert "is not a valid Decimal" in rows[3]
+    assert "is not a number" in rows[3]
     assert MARKUP not in "".join(rows)
+    rows = form("de", key=" ", name="", price="12,50", brand="b" * 17_000).splitlines()
+    said = ["Bitte ausfüllen.", "Bitte ausfüllen.", "Höchstens 16384 Zeichen.", "Das ist hier kein gültiger Wert."]
+    assert [re.findall(r'alert">([^<]*)', row) for row in rows] == [[one] for one in said]
+    rows = form("de", key="k" * 5_000, name="x").splitlines()
+    assert "at most 4,100 are allowed" in rows[0], "the message, since no attribute has this limit"
     rows = run("node", "form.mjs", "key=OLED", cwd=project).splitlines()
-    assert rows[0].startswith('<form><p role="alert">A path has an empty segment')
+    assert rows[0].startswith('<form><p role="alert">The path is empty')
     rows = form(parent="none", key="OLED", name="x").splitlines()
-    assert rows[0].startswith('<form><p role="alert">There is no category at none')
+    assert rows[0].startswith('<form><p role="alert">There is no node at none')
     assert form(key="P-1", name=MARKUP, price="12.50") == "Made Electronics/Televisions/P-1.\n"
-    assert "A node already exists" in form(key="P-1", name=MARKUP).splitlines()[0]
+    assert "There is a node" in form(key="P-1", name=MARKUP).splitlines()[0]
+    assert "Schon vergeben." in form("de", key="P-1", name=MARKUP).splitlines()[0]
     assert ask(clade, '{ product(path: "Electronics/Televisions/P-1") { name price } }')["product"]["price"] == "12.50"

@@ -3,16 +3,18 @@
 import re
 import subprocess
 import sys
+from inspect import Parameter, signature
 from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY
 
 from graph import errors
-from graph.errors import ERROR_CODES
+from graph.errors import ERROR_CODES, RULES
 from graph.observability.logs import RequestInfo, fields_of
 from graph.server import metrics
-from store.errors import CladeError
+from graph.types.user_errors import user_errors
+from store.errors import BadInput, BadValue, CladeError, Fault, Rule
 from tests.deploy.templates import template
 from tests.readme import DOCS, ROOT, section
 
@@ -37,6 +39,21 @@ def test_every_error_code_is_listed_once():
         kinds += kind.__subclasses__()
         codes.add(kind.code)
     assert sorted(code.name for code in ERROR_CODES) == sorted(codes)
+
+
+def test_every_rule_is_listed_and_every_fault_has_one():
+    assert [*RULES] == [*Rule]
+    page = section("Rules of user errors", DOCS / "reference" / "errors.md")
+    assert set(re.findall(r"^\| `(\w+)`", page, re.M)) == {str(one) for one in Rule}
+    kinds = [Fault]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    # A fault is of a kind with a rule, or cannot be made without one.
+    without = [kind for kind in kinds if not hasattr(kind, "rule")]
+    assert without == [Fault, BadValue]
+    assert signature(BadValue).parameters["rule"].default is Parameter.empty
+    with pytest.raises(BadInput):  # which is none: it stays an error of the response
+        user_errors(BadInput("without a rule"), None)
 
 
 def test_every_setting_that_a_page_names_exists():

@@ -30,28 +30,30 @@ FAULTY = [
     (
         "createLocation",
         {"parent": {"path": "US/none"}, "key": "", "name": "", "attributes": {"city": {"timezone": "x" * 17_000}}},
-        [(INPUT, ["name"], None), (INPUT, ["attributes", "city", "timezone"], "maxLength"),
-         ("BAD_PATH", ["key"], None), ("NOT_FOUND", ["parent"], None)],
+        [(INPUT, ["name"], "empty"), (INPUT, ["attributes", "city", "timezone"], "maxLength"),
+         ("BAD_PATH", ["key"], "empty"), ("NOT_FOUND", ["parent"], "missing")],
     ),
     (
         "createCategoryNode",
         {"key": "TV", "name": "x", "attributes": {"product": {"price": "12,50"}}},
-        [(INPUT, ["attributes", "product", "price"], None), ("MISPLACED", ["parent"], None)],
+        [(INPUT, ["attributes", "product", "price"], "type"), ("MISPLACED", ["parent"], "misplaced")],
     ),
     (
         "updateLocation",
         {"node": {"path": "US"}, "name": "", "expectedRevision": 3, "attributes": {"city": {"timezone": None}}},
-        [(INPUT, ["name"], None), ("CONFLICT", ["expectedRevision"], None), ("WRONG_LEVEL", ["attributes"], None)],
+        [(INPUT, ["name"], "empty"), ("CONFLICT", ["expectedRevision"], "conflict"),
+         ("WRONG_LEVEL", ["attributes"], "level")],
     ),
     (
         "moveLocation",
         {"node": {"path": "US//NE"}, "to": {"root": False}, "key": "", "position": {"first": False}},
-        [("BAD_PATH", ["node"], None), (INPUT, ["to"], None), (INPUT, ["position"], None), ("BAD_PATH", ["key"], None)],
+        [("BAD_PATH", ["node"], "path"), (INPUT, ["to"], "required"), (INPUT, ["position"], "required"),
+         ("BAD_PATH", ["key"], "empty")],
     ),
     (
         "deleteLocation",
         {"node": {"path": "US/NE"}, "expectedRevision": 2},
-        [("CONFLICT", ["expectedRevision"], None), ("NOT_EMPTY", ["policy"], None)],
+        [("CONFLICT", ["expectedRevision"], "conflict"), ("NOT_EMPTY", ["policy"], "notEmpty")],
     ),
 ]  # fmt: skip
 PAYLOAD = "{ node { id } userErrors { code message field rule edit } }"
@@ -104,7 +106,7 @@ def test_an_error_of_the_response_keeps_its_message_and_its_code(clade, gateway)
 
 
 def test_the_form_of_the_recipes_shows_every_fault_beside_its_field(gateway, tmp_path: Path):
-    for name in ("clade.mjs", "form.mjs"):
+    for name in ("clade.mjs", "form.mjs", "sentences.mjs"):
         (tmp_path / name).write_text(FILES[name].replace(f"{ADDRESS}/graphql", gateway.url))
 
     def form(**values: str) -> str:
@@ -112,10 +114,10 @@ def test_the_form_of_the_recipes_shows_every_fault_beside_its_field(gateway, tmp
 
     number, name, brand, price = form(key=" ", name="", price="12,50", brand="b" * 17_000).splitlines()
     for row, label, message in (
-        (number, "Number", "A new key has no character that nobody sees"),
-        (name, "Name", "A name must be a non-empty string"),
+        (number, "Number", "one that is seen"),
+        (name, "Name", "The name is empty"),
         (brand, "Brand", "brand has 17,000 characters"),
-        (price, "Price", "price: &#34;12,50&#34; is not a valid Decimal"),
+        (price, "Price", "price: &#34;12,50&#34; is not a number"),
     ):
         assert (label in row, row.count('role="alert"'), message in row) == (True, 1, True), row
     assert form(key="P-1", name="One", price="12.50") == "Made Electronics/Televisions/P-1.\n"

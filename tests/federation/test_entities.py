@@ -106,7 +106,7 @@ def test_an_unknown_entity_is_null_without_an_error(clade, representation):
         ({"__typename": "City", "id": {"is": "5"}}, "BAD_USER_INPUT", "neither a string nor an integer"),
         (city(5), "BAD_USER_INPUT", "is not a string"),
         (city(["US"]), "BAD_USER_INPUT", "is not a string"),
-        (city("US//NE"), "BAD_PATH", "empty segment"),
+        (city("US//NE"), "BAD_PATH", "empty key"),
         (city(""), "BAD_PATH", ""),
         (city("US/NE/100%"), "BAD_PATH", "lone %"),
         (city("US/" + "x" * 3_000), "BAD_PATH", "at most 1024"),

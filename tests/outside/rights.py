@@ -15,11 +15,13 @@ from tests.outside.processes import EXTREMES, Place, Server, command
 
 HIDDEN = "A hidden node **looks as if it did not exist**, in every field"
 NOT_FOUND = "it is null by path and by id, absent from lists, not counted, and `NOT_FOUND` for mutations, with the"
+FORBIDDEN = "Who may write nothing in the hierarchy gets `FORBIDDEN` for every mutation, whatever it names"
 PART_FOUND = "A caller who may read a part of a hierarchy finds only nodes of this part, in the same order."
 PART_LISTED = "Callers with grants sort and filter what they see."
 PROMISES = (
     ("rights.md", HIDDEN),
     ("rights.md", NOT_FOUND),
+    ("rights.md", FORBIDDEN),
     ("find-nodes.md", PART_FOUND),
     ("lists.md", PART_LISTED),
     ("rights.md", "`totalCount` counts visible nodes"),
@@ -121,7 +123,9 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
                     path = re.match(r'(?:update|delete)Thing\(input: {node: {path: "([^"]+)"', field)
                     if path and not is_visible(caller, path[1]):
                         codes = [error["extensions"]["code"] for error in answer["errors"]]
-                        worlds.expect(caller, mutation(field), NOT_FOUND, ["NOT_FOUND"], codes)
+                        writes = any(grant.startswith("write:") for grant in CALLERS[caller])
+                        promised = (NOT_FOUND, ["NOT_FOUND"]) if writes else (FORBIDDEN, ["FORBIDDEN"])
+                        worlds.expect(caller, mutation(field), *promised, codes)
         if place.kind == "dynamodb":
             time.sleep(2.5)  # lists follow within CLADE_SETTLE_SECONDS
     _end(worlds)

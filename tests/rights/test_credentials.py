@@ -234,8 +234,8 @@ async def test_words_of_tokens_that_are_no_grants_give_no_rights_and_are_logged_
         for one, word in zip(noted[:6], words, strict=True)
     ] == [(bool(re.match("(?i)read|write", word)), True) for word in words]
     assert noted[1].getMessage() == (
-        'Tokens have "read:location//US" in grants, which gives no rights: A path has an empty segment; write it like '
-        "US/NE/Omaha, with no / at either end."
+        'Tokens have "read:location//US" in grants, which gives no rights: The path has an empty key; write one '
+        "separator between two keys, and none at either end."
     )
     assert len(noted) == 4 + MAX_IGNORED + MAX_IGNORED + 2  # four like grants and some others; of eve; of ben
     assert max(len(one.getMessage()) for one in noted) < 300

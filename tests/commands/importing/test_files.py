@@ -196,7 +196,7 @@ CITIES = "Country,City,Population\n"
 GERMAN = "Land;Stadt;Einwohner\nDE;München;1.512.491\nDE;Köln;1,5 Mio\nDE;Gießen;93.000\n"
 GERMAN_OPTIONS = "--level country=Land --level city=Stadt --attr city.population=Einwohner --numbers 1.234,56"
 POPULATION = 'Column "{}": population: '
-NO_LONG = POPULATION.format("Population") + '"many" is not a valid Int'
+NO_LONG = POPULATION.format("Population") + '"many" is not a whole number'
 MANY = (b"many", b"7")
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
 
@@ -258,18 +258,18 @@ DIRTY = {
         "c.csv",
         b"Country;City;Population;Latitude;City Id\nUS;Om\x07aha;1.5;north;\nUS;Ames;1.500;2,5;\nUS;O;x;;a b\n",
         2,
-        {2: 'Column "City": A path has the character U+0007, which no key may contain. '
-            'Column "Population": population: "1.5", which is not written like 1.234,56, is not a valid Int '
-            '(a 32-bit integer). Column "Latitude": latitude: "north", which is not written like 1.234,56, '
-            "is not a valid Float (0, or from 1e-130 to less than 1e126, of either sign).",
-         4: 'Column "Population": population: "x", which is not written like 1.234,56, is not a valid Int '
-            '(a 32-bit integer). Column "City Id": The id "a b" has white space, a control character, # or :'},
+        {2: 'Column "City": A key has the character U+0007; leave it out. '
+            'Column "Population": population: "1.5", which is not written like 1.234,56, is not a whole '
+            'number. Column "Latitude": latitude: "north", which is not written like 1.234,56, '
+            "is not a number.",
+         4: 'Column "Population": population: "x", which is not written like 1.234,56, is not a whole '
+            'number. Column "City Id": The id "a b" has a blank, a control character, # or :'},
         "--numbers 1.234,56", [(b"\x07", b""), (b"1.5;north", b"1.500;1,5"), (b"x;;a b", b"1;;ab")], 4,
     ),
     "a value without the key of its node, an empty row, a number out of range": Dirty(
         "c.csv", f"{CITIES}DE,,2\nUS,Lincoln,291082\nFR,,\n,,\nUS,Omaha,99999999999\n".encode(), 3,
         {2: 'Column "Population" has \'2\', but "City" is empty; fill in or clear both.',
-         6: POPULATION.format("Population") + '"99999999999" is not a valid Int'},
+         6: POPULATION.format("Population") + '"99999999999" is out of range'},
         "", [(b"DE,,2", b"DE,Bonn,2"), (b"99999999999", b"99")], 6,
     ),
     "rows that are too long, the header again": Dirty(
@@ -280,7 +280,7 @@ DIRTY = {
     ),
     "semicolons, commas in numbers, Windows-1252": Dirty(
         "c.csv", GERMAN.encode("cp1252"), 3,
-        {3: POPULATION.format("Einwohner") + '"1,5 Mio", which is not written like 1.234,56, is not a valid Int'},
+        {3: POPULATION.format("Einwohner") + '"1,5 Mio", which is not written like 1.234,56, is not a whole number'},
         GERMAN_OPTIONS + " --yes", [(b"1,5 Mio", b"1.073.096")], 4,
         "encoding cp1252 and delimiter ;, guessed; --encoding and --delimiter set them.",
     ),
@@ -324,8 +324,8 @@ DIRTY = {
     ),
     "quotes in the middle of a cell, rows of two lines": Dirty(
         "c.csv", b'Country,City\nUS,"St." Louis\nUS,"O""Fallon, MO"\nUS,"two\nlines"\n\nUS,O\0maha\n', 2,
-        {2: "The row is not valid CSV:", 4: 'Column "City": A path has the character U+000A',
-         7: 'Column "City": A path has the character U+0000'},
+        {2: "The row is not valid CSV:", 4: 'Column "City": A key has the character U+000A',
+         7: 'Column "City": A key has the character U+0000'},
         "", [(b'"St." Louis', b"St. Louis"), (b'"two\nlines"', b"two lines"), (b"\0", b"")], 5,
     ),
     "gzip": Dirty(
@@ -346,7 +346,7 @@ DIRTY = {
     "keys of two levels, keys that are too long": Dirty(
         "c.csv", f"Country,State,City\nUS,NE,\nUS,,NE\nUS,,{'x' * 1023}\n{'x' * 901},,\nUS,,Omaha\n".encode(), 3,
         {3: "US/NE has the level STATE in row 2 already, not CITY.",
-         4: "Below its root the path takes 1025 bytes in a key; at most 1024 fit.", 5: 'The root "xxx'},
+         4: "The path takes 1025 bytes below its root; at most 1024 fit.", 5: 'The key "xxx'},
     ),
     "levels that do not fit": Dirty(
         "c.csv", b"Country,City,Store,Street\nUS,,7,Main Street\nUS,Omaha,8,Side Street\n,Ulm,,\n", 3,
@@ -383,7 +383,8 @@ DIRTY = {
     ),
     "JSON as a tree": Dirty(
         "c.json", json.dumps(TREE).encode(), 3,
-        {2: 'population: "many" is not a valid Int', 3: '"children" is a list of nodes, or an object of nodes by key.',
+        {2: 'population: "many" is not a whole number',
+         3: '"children" is a list of nodes, or an object of nodes by key.',
          4: "The node below US has no key and no name.", 7: "The node below US/NE has no level; write"},
         "", [(b'"many"', b"7")], 4,
     ),
@@ -395,13 +396,13 @@ DIRTY = {
     "a table of paths": Dirty(
         "c.csv", b'path,level,names,population\nUS,country,"{""de"": ""USA""}",\nUS/Omaha,CITY,{,1\nUS/A/,CITY,,\n'
         b"US/B,CITY,,many\n", 1,
-        {3: 'Column "names": { is not valid JSON', 4: "A path has an empty segment",
-         5: 'population: "many" is not a valid Int'},
+        {3: 'Column "names": { is not valid JSON', 4: "The path has an empty key",
+         5: 'population: "many" is not a whole number'},
         "", [(b"CITY,{", b"CITY,{}"), (b"US/A/", b"US/A"), MANY], 4,
     ),
     "a taxonomy": Dirty(
         "c.txt", b"# of pets\nPets > Cats\nPets >  > Dogs\nPets >\n", 2,
-        {3: "A path has an empty segment", 4: "A path has an empty segment"}, "category", [(b">  >", b">")], 3,
+        {3: "The path has an empty key", 4: "The path has an empty key"}, "category", [(b">  >", b">")], 3,
     ),
     "blank lines above the header": Dirty(
         "c.csv", b"\n;;\nCountry;City;Notes\n\nUS;Omaha;x\n;Ames;y\n", 2, {6: "CITY may not stand as a root"},
@@ -471,24 +472,24 @@ LINES = [
         '{"path": ["US", [7]], "level": "CITY"}',
         "A key is a text or a whole number of at most 64 bits, not [7]; write a",
     ),
-    ('{"path": [], "level": "CITY"}', "A path has 1 to 32 segments, not 0."),
-    ('{"path": "US//Omaha", "level": "CITY"}', "A path has an empty segment;"),
-    ('{"path": ["' + '","'.join("x" * 33) + '"], "level": "CITY"}', "A path has 1 to 32 segments, not 33."),
+    ('{"path": [], "level": "CITY"}', "A path has 1 to 32 keys, not 0."),
+    ('{"path": "US//Omaha", "level": "CITY"}', "The path has an empty key;"),
+    ('{"path": ["' + '","'.join("x" * 33) + '"], "level": "CITY"}', "A path has 1 to 32 keys, not 33."),
     ('{"path": "US"}', "The level is missing; location has COUNTRY, REGION,"),
     ('{"path": "US", "level": null}', "The level is missing;"),
     ('{"path": "US", "level": 3}', 'location has no level "3";'),
     ('{"path": "US", "level": "TOWN"}', 'location has no level "TOWN"; it has COUNTRY, REGION,'),
-    ('{"path": "US", "level": "COUNTRY", "name": ""}', 'A name must be a non-empty string, not "".'),
-    ('{"path": "US", "level": "COUNTRY", "name": 7}', "A name must be a non-empty string, not 7."),
-    ('{"path": "US", "level": "COUNTRY", "id": 7}', "An id must be a non-empty string, not 7."),
+    ('{"path": "US", "level": "COUNTRY", "name": ""}', "The name is empty; write a text."),
+    ('{"path": "US", "level": "COUNTRY", "name": 7}', "The name is 7, which is not a text; write a text."),
+    ('{"path": "US", "level": "COUNTRY", "id": 7}', "The id is 7, which is not a text; write a text."),
     ('{"path": "US", "level": "COUNTRY", "colour": "red"}', 'COUNTRY has no attribute "colour"; it has code,'),
-    ('{"path": "US", "level": "COUNTRY", "population": "many"}', 'population: "many" is not a valid Int (a 32-bit'),
+    ('{"path": "US", "level": "COUNTRY", "population": "many"}', 'population: "many" is not a whole number; write'),
     ('{"path": "FR", "level": "COUNTRY", "names": {"de": "Frankreisch"}}', "FR has the name in de Frankreich in row 1"),
-    ('{"path": "US", "level": "COUNTRY", "names": {"en": 7}}', "names in en must be a non-empty string, not 7."),
-    ('{"path": "US", "level": "COUNTRY", "names": ["en"]}', "names must be texts by language, such as"),
+    ('{"path": "US", "level": "COUNTRY", "names": {"en": 7}}', "names in en is 7, which is not a text; write a text."),
+    ('{"path": "US", "level": "COUNTRY", "names": ["en"]}', 'names: ["en"] is not texts by language; write them'),
     (
         json.dumps({"path": "US", "level": "COUNTRY", "names": {f"de-{n:03}": "x" for n in range(51)}}),
-        "A node has names in 51 languages; at most 50 are allowed.",
+        "names has 51 languages; at most 50 are allowed.",
     ),
 ]
 

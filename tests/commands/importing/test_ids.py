@@ -86,7 +86,7 @@ DOUBTS = {
     ),
     "ids that cannot be stored": (
         "gid://example/t   : Pets\ngid://example/t-1 : Pets > Cats\n",
-        'Row 1 of a.txt: The id "gid://example/t" has white space, a control character, # or :, which ids may not. '
+        'Row 1 of a.txt: The id "gid://example/t" has a blank, a control character, # or :; leave it out. '
         "Write others, such as the last part; now ids would be made from the paths.",
         {"Pets", "Pets/Cats"},
     ),
@@ -113,7 +113,7 @@ def test_a_taxonomy_whose_ids_or_levels_are_unclear_is_imported_only_with_yes(
 
 def test_a_rejected_line_of_a_taxonomy_can_be_corrected(clade: Clade, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1 - Pets\n2 - Pets >  > Cats\n1 - Pets\n")
-    assert "row 2: A path has an empty segment" in clade("import", "category", "a.txt").stderr
+    assert "row 2: The path has an empty key" in clade("import", "category", "a.txt").stderr
     rejected = tmp_path / "a.rejected.txt"
     rejected.write_text(rejected.read_text().replace(">  >", ">"))
     assert clade("import", "category", rejected).exit_code == 0

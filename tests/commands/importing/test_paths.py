@@ -64,9 +64,9 @@ def test_a_cell_is_the_keys_of_its_paths(cell: str) -> None:
 
 
 WRONG = {
-    "A >  > C": "A path has an empty segment", "A >C": "has > without blanks around it", "A>C": "has > without blanks",
+    "A >  > C": "The path has an empty key", "A >C": "has > without blanks around it", "A>C": "has > without blanks",
     '"A > B': "A quote in \"A > B is not closed",
-    '"" > "" > B': "A path has an empty segment",
+    '"" > "" > B': "The path has an empty key",
     '"A" > " > "B': "is not closed", "\x07 > A": "U+0007",
 }  # fmt: skip
 

@@ -8,6 +8,8 @@ from random import Random
 
 import pytest
 
+from clade import Date, DateTime, Decimal, Localized, Long, Money, Node, Url, attribute
+from graph.errors import RULES
 from store.model.records import derived_id, key_of
 from tests import invariants
 from tests.classes.shops import Place
@@ -72,12 +74,13 @@ def is_hidden(one, other):
 
 
 async def told(server, verb, *faults):
-    """Field and rule of each fault: the code of a position depends on whether there is a parent beside it."""
+    """Field and rule of each fault: that of a position depends on whether there is a parent beside it."""
     given = {**VALID[verb], **{name: value for name, _, value in faults}}
     mutation = f"{verb}Place(input: {literal(given)}) {{ node {{ id }} userErrors {{ field rule }} }}"
     answer = (await server.write(ALL, f"mutation {{ {mutation} }}"))["data"][f"{verb}Place"]
     assert answer["node"] is None
-    return sorted((one["field"], one["rule"] or "") for one in answer["userErrors"])
+    assert {one["rule"] for one in answer["userErrors"]} <= RULES.keys()
+    return sorted((one["field"], "" if one["field"] == ["position"] else one["rule"]) for one in answer["userErrors"])
 
 
 @pytest.mark.parametrize("verb", FAULTS)
@@ -136,3 +139,87 @@ async def test_any_move_is_possible_or_has_faults_each_once(store, number):
             told = [json.dumps(one, ensure_ascii=False) for one in found["userErrors"]]
             assert len(set(told)) == len(told), told
             assert all(one.replace("\\", "").isprintable() and "\ufffd" not in one for one in told), told
+
+
+# -- what faults say ---------------------------------------------------------------------------------------------------
+
+
+class Sample(Node, hierarchy="sample", many="samples"):
+    """A sample of all kinds of values."""
+
+
+class Item(Sample, under=None):
+    """An item."""
+
+    text: str | None = attribute("Text.", required=True, max_length=3, pattern="[a-z]*")
+    count: int | None = attribute("Count.", minimum=1, maximum=9)
+    long: Long | None = attribute("Long.")
+    size: float | None = attribute("Size.")
+    price: Decimal | None = attribute("Price.")
+    prices: list[Decimal] | None = attribute("Prices.")
+    day: Date | None = attribute("Day.")
+    time: DateTime | None = attribute("Time.")
+    site: Url | None = attribute("Site.")
+    rent: Money | None = attribute("Rent.")
+    greeting: Localized | None = attribute("Greeting.")
+
+
+# Parts of the input of a new node, or attributes of it; the rule that is broken, and the end of what is said.
+SAID = [
+    ({"key": ""}, "empty", "The key is empty; give one."),
+    ({"key": " a"}, "characters", 'The key " a" has a blank too many, or a character that nobody sees; write "a".'),
+    ({"key": "k" * 5_000}, "maxLength", "A key has 5,000 characters; at most 4,100 are allowed."),
+    ({"name": ""}, "empty", "The name is empty; write a text."),
+    ({"name": "n" * 17_000}, "maxLength", "The name has 17,000 characters; at most 16,384 are allowed."),
+    ({"names": [{"language": "d", "text": "x"}]}, "type", '"d" is not a language tag; write one like de, de-AT or '
+     "zh-Hant."),
+    ({"id": ""}, "empty", "The id is empty; give one, or leave it out."),
+    ({"id": "a b"}, "characters", 'The id "a b" has a blank, a control character, # or :; leave it out.'),
+    ({"parent": {"path": ""}}, "empty", "The path is empty; give that of a node."),
+    ({"parent": {"path": "a//b"}}, "path", "The path has an empty key; write one separator between two keys, and none "
+     "at either end."),
+    ({"parent": {"path": "gibt/es/nicht"}}, "missing", "There is no node at gibt/es/nicht; give the current path of "
+     "one."),
+    ({"parent": {"path": "/".join("a" * 33)}}, "depth", "The path has 33 keys; at most 32 are allowed."),
+    ({"key": "there"}, "taken", "There is a node at there already; choose another place."),
+    ({"parent": {"path": "there"}}, "misplaced", "ITEM may not stand under ITEM, only as a root."),
+    ({"text": None}, "required", "text is required; give it a value."),
+    ({"text": "a\ud800"}, "characters", "has characters that are no text; leave them out."),
+    ({"text": "abcd"}, "maxLength", "text has 4 characters; at most 3 are allowed."),
+    ({"text": "A"}, "pattern", 'text: "A" does not match the pattern [a-z]*.'),
+    ({"count": 0}, "minimum", "count: 0 is less than the minimum 1."),
+    ({"count": 10}, "maximum", "count: 10 is more than the maximum 9."),
+    ({"long": "12 pieces"}, "type", 'long: "12 pieces" is not a whole number; write one like 12.'),
+    ({"long": "9" * 20}, "type", "is out of range; write -9223372036854775808 to 9223372036854775807."),
+    ({"size": 1e130}, "type", "size: 1e+130 is out of range; write 0, or 1e-130 to 1e126 with either sign."),
+    ({"price": "12,50"}, "type", 'price: "12,50" is not a number; write one like 12.50.'),
+    ({"price": "9" * 39}, "type", "is out of range; write at most 38 digits."),
+    ({"prices": ["1", "5 EUR"]}, "type", 'prices: "5 EUR" is not a number; write one like 12.50.'),
+    ({"day": "31.12.2026"}, "type", 'day: "31.12.2026" is not a date; write one like 2026-10-05.'),
+    ({"time": "2026-10-05T12:30"}, "type", "is not a time with date and offset; write one like 2026-10-05T12:30:00Z."),
+    ({"site": "example.com"}, "type", "is not a web address; write one like https://example.com/a."),
+    ({"site": f"https://example.com/{'a' * 2_029}"}, "maxLength", "has 2,049 characters; at most 2,048 are allowed."),
+    ({"rent": {"amount": "1", "currency": "Euro"}}, "type", 'rent: "Euro" is not the code of a currency; write one '
+     "like EUR."),
+    ({"greeting": [{"language": "de", "text": ""}]}, "empty", "greeting in de is empty; write a text."),
+    ({"greeting": [{"language": one, "text": "x"} for one in ("de", "DE")]}, "duplicate", "greeting has the language "
+     "de twice; leave one out."),
+]  # fmt: skip
+NEW = """mutation($input: CreateSampleInput!) { createSample(input: $input) { node { id }
+    userErrors { message rule } } }"""
+
+
+async def test_each_fault_of_a_value_has_its_rule_and_a_short_sentence_with_a_way_out(store):
+    server, who = Server(store, Sample), caller("write:sample")
+    valid, attributes = {"key": "there", "name": "n"}, {"text": "a"}
+    made = await server.write(who, NEW, input=valid | {"attributes": {"item": attributes}})
+    assert "errors" not in made
+    for wrong, rule, sentence in SAID:
+        is_part = wrong.keys() <= {"key", "name", "names", "id", "parent"}
+        given = {"key": "new", "name": "n"} | (wrong if is_part else {})
+        item = attributes if is_part else attributes | wrong
+        answer = await server.write(who, NEW, input=given | {"attributes": {"item": item}})
+        faults = answer["data"]["createSample"]["userErrors"]
+        assert rule in [one["rule"] for one in faults], (wrong, faults)
+        assert any(one["message"].endswith(sentence) for one in faults), (wrong, faults)
+        assert all(len(one["message"]) < 160 for one in faults), faults

@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from graph.app import create_app
+from graph.errors import RULES
 from graph.hierarchies.locations import Location
 from graph.settings import Settings
 from resolvers.access.grants import Grants
@@ -323,6 +324,7 @@ async def told(clients, mutation):
     """Code, field and rule of each user error of a mutation."""
     faults = await clients.faults(f"mutation {{ {mutation} {{ __typename }} }}")
     assert all(fault["edit"] is None and fault["message"].endswith(".") for fault in faults)
+    assert {fault["rule"] for fault in faults} <= RULES.keys()
     return [(fault["code"], fault["field"], fault["rule"]) for fault in faults]
 
 
@@ -338,125 +340,130 @@ SEVERAL = {
       text: "x"}],
         attributes: {city: {population: 1, timezone: "%s"}}})"""
     % ("x" * 17_000): [
-        (INPUT, ["name"], None), (INPUT, ["names", "0", "language"], None),
+        (INPUT, ["name"], "empty"), (INPUT, ["names", "0", "language"], "type"),
         (INPUT, ["attributes", "city", "timezone"], "maxLength"),
-        (INPUT, ["id"], None), ("NOT_FOUND", ["parent"], None),
+        (INPUT, ["id"], "characters"), ("NOT_FOUND", ["parent"], "missing"),
     ],
     'createLocation(input: {parent: {path: "US/KS"}, key: "", name: "", attributes: {city: {}}})': [
-        (INPUT, ["name"], None), ("BAD_PATH", ["key"], None), ("NOT_FOUND", ["parent"], None),
+        (INPUT, ["name"], "empty"), ("BAD_PATH", ["key"], "empty"), ("NOT_FOUND", ["parent"], "missing"),
     ],
     'createLocation(input: {parent: {path: "US"}, key: "NE", name: "", id: "#", attributes: {postalCode: {}}})': [
-        (INPUT, ["name"], None), (INPUT, ["id"], None), ("MISPLACED", ["parent"], None),
-        ("ALREADY_EXISTS", ["key"], None),
+        (INPUT, ["name"], "empty"), (INPUT, ["id"], "characters"), ("MISPLACED", ["parent"], "misplaced"),
+        ("ALREADY_EXISTS", ["key"], "taken"),
     ],
     'createLocation(input: {parent: {path: "US//"}, key: " ", name: "", attributes: {region: {}}})': [
-        (INPUT, ["name"], None), ("BAD_PATH", ["key"], None), ("BAD_PATH", ["parent"], None),
+        (INPUT, ["name"], "empty"), ("BAD_PATH", ["key"], "empty"), ("BAD_PATH", ["parent"], "path"),
     ],
     'updateLocation(input: {node: {path: "US/KS"}, name: null, expectedRevision: 3})': [
-        (INPUT, ["name"], None), ("NOT_FOUND", ["node"], None),
+        (INPUT, ["name"], "required"), ("NOT_FOUND", ["node"], "missing"),
     ],
     'updateLocation(input: {node: {path: "US"}, name: "", expectedRevision: 3, attributes: {city: {code: "1"}}})': [
-        (INPUT, ["name"], None), ("CONFLICT", ["expectedRevision"], None), ("WRONG_LEVEL", ["attributes"], None),
+        (INPUT, ["name"], "empty"), ("CONFLICT", ["expectedRevision"], "conflict"),
+        ("WRONG_LEVEL", ["attributes"], "level"),
     ],
     'updateLocation(input: {node: {path: "US"}, name: "", expectedRevision: null, attributes: null})': [
-        (INPUT, ["name"], None), (INPUT, ["expectedRevision"], None),
+        (INPUT, ["name"], "empty"), (INPUT, ["expectedRevision"], "required"),
     ],
     'moveLocation(input: {node: {path: "US/NE"}, key: "MO", expectedRevision: null})': [
-        (INPUT, ["expectedRevision"], None), ("ALREADY_EXISTS", ["key"], None),
+        (INPUT, ["expectedRevision"], "required"), ("ALREADY_EXISTS", ["key"], "taken"),
     ],
     'deleteLocation(input: {node: {path: "US/NE"}, expectedRevision: null})': [
-        (INPUT, ["expectedRevision"], None), ("NOT_EMPTY", ["policy"], None),
+        (INPUT, ["expectedRevision"], "required"), ("NOT_EMPTY", ["policy"], "notEmpty"),
     ],
     'updateLocation(input: {node: {id: "location:none"}, names: [{language: "de"}, {language: "DE"}]})': [
-        ("NOT_FOUND", ["node"], None), (INPUT, ["names", "1", "language"], None),
+        ("NOT_FOUND", ["node"], "missing"), (INPUT, ["names", "1", "language"], "duplicate"),
     ],
     'moveLocation(input: {node: {path: "US//NE"}, to: {root: false}, key: "", position: {first: false}})': [
-        ("BAD_PATH", ["node"], None), (INPUT, ["to"], None), (INPUT, ["position"], None), ("BAD_PATH", ["key"], None),
+        ("BAD_PATH", ["node"], "path"), (INPUT, ["to"], "required"), (INPUT, ["position"], "required"),
+        ("BAD_PATH", ["key"], "empty"),
     ],
     'moveLocation(input: {node: {path: "US/KS"}, to: {parent: {path: "FR"}}, position: {after: {path: "FR/A"}}})': [
-        ("NOT_FOUND", ["node"], None), ("NOT_FOUND", ["to"], None), ("NOT_FOUND", ["position"], None),
+        ("NOT_FOUND", ["node"], "missing"), ("NOT_FOUND", ["to"], "missing"), ("NOT_FOUND", ["position"], "missing"),
     ],
     """moveLocation(input: {node: {path: "US/NE"}, key: "MO", expectedRevision: 7,
         position: {after: {path: "US/KS"}}})""": [
-        ("CONFLICT", ["expectedRevision"], None), ("ALREADY_EXISTS", ["key"], None), ("NOT_FOUND", ["position"], None),
+        ("CONFLICT", ["expectedRevision"], "conflict"), ("ALREADY_EXISTS", ["key"], "taken"),
+        ("NOT_FOUND", ["position"], "missing"),
     ],
     """moveLocation(input: {node: {path: "US/NE/Omaha"}, key: "", to: {parent: {path: "US/NE"}},
         position: {before: {path: "US/MO/St. Louis"}}})""": [
-        ("BAD_PATH", ["key"], None), (INPUT, ["position"], None),
+        ("BAD_PATH", ["key"], "empty"), (INPUT, ["position"], "sibling"),
     ],
     'moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: "US/NE/Omaha"}}, key: "\\u0007"})': [
-        ("BAD_PATH", ["key"], None), ("MISPLACED", ["to"], None),
+        ("BAD_PATH", ["key"], "characters"), ("MISPLACED", ["to"], "misplaced"),
     ],
     'moveLocation(input: {node: {path: "US/KS"}, to: {root: false}, key: "MO", position: {last: false}})': [
-        (INPUT, ["to"], None), (INPUT, ["position"], None), ("NOT_FOUND", ["node"], None),
+        (INPUT, ["to"], "required"), (INPUT, ["position"], "required"), ("NOT_FOUND", ["node"], "missing"),
     ],
     'moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: ""}}, key: "MO", expectedRevision: 9})': [
-        ("BAD_PATH", ["to"], None), ("CONFLICT", ["expectedRevision"], None),
+        ("BAD_PATH", ["to"], "empty"), ("CONFLICT", ["expectedRevision"], "conflict"),
     ],
     'moveLocation(input: {node: {id: "location:zz"}, to: {parent: {path: "FR"}}, key: "a b "})': [
-        ("NOT_FOUND", ["node"], None), ("BAD_PATH", ["key"], None), ("NOT_FOUND", ["to"], None),
+        ("NOT_FOUND", ["node"], "missing"), ("BAD_PATH", ["key"], "characters"), ("NOT_FOUND", ["to"], "missing"),
     ],
     'moveLocation(input: {node: {path: "US/NE"}, to: {parent: {id: "location:zz"}}, key: " ", expectedRevision: 7})': [
-        ("NOT_FOUND", ["to"], None), ("BAD_PATH", ["key"], None), ("CONFLICT", ["expectedRevision"], None),
+        ("NOT_FOUND", ["to"], "missing"), ("BAD_PATH", ["key"], "empty"),
+        ("CONFLICT", ["expectedRevision"], "conflict"),
     ],
     """moveLocation(input: {node: {path: "US/KS"}, to: {parent: {path: "US"}}, key: "NE",
         position: {before: {id: "location:zz"}}})""": [
-        ("NOT_FOUND", ["position"], None), ("NOT_FOUND", ["node"], None), ("ALREADY_EXISTS", ["key"], None),
+        ("NOT_FOUND", ["position"], "missing"), ("NOT_FOUND", ["node"], "missing"),
+        ("ALREADY_EXISTS", ["key"], "taken"),
     ],
     'moveLocation(input: {node: {path: "US/KS"}, position: {before: {id: "zz"}}, key: "", expectedRevision: 7})': [
-        ("NOT_FOUND", ["position"], None), ("BAD_PATH", ["key"], None), ("NOT_FOUND", ["node"], None),
+        ("NOT_FOUND", ["position"], "missing"), ("BAD_PATH", ["key"], "empty"), ("NOT_FOUND", ["node"], "missing"),
     ],
     'moveLocation(input: {node: {path: "//"}, to: {parent: {path: "FR"}}, position: {after: {path: "FR/A"}}})': [
-        ("BAD_PATH", ["node"], None), ("NOT_FOUND", ["to"], None), ("NOT_FOUND", ["position"], None),
+        ("BAD_PATH", ["node"], "path"), ("NOT_FOUND", ["to"], "missing"), ("NOT_FOUND", ["position"], "missing"),
     ],
     'moveLocation(input: {node: {path: "US/KS"}, to: {parent: {path: "FR"}}, position: {after: {path: "//"}}})': [
-        ("BAD_PATH", ["position"], None), ("NOT_FOUND", ["node"], None), ("NOT_FOUND", ["to"], None),
+        ("BAD_PATH", ["position"], "path"), ("NOT_FOUND", ["node"], "missing"), ("NOT_FOUND", ["to"], "missing"),
     ],
     """moveLocation(input: {node: {id: "a"}, to: {parent: {id: "b"}}, key: "",
         position: {after: {id: "c"}}, expectedRevision: 7})""": [
-        ("NOT_FOUND", ["node"], None), ("NOT_FOUND", ["to"], None), ("NOT_FOUND", ["position"], None),
-        ("BAD_PATH", ["key"], None),
+        ("NOT_FOUND", ["node"], "missing"), ("NOT_FOUND", ["to"], "missing"), ("NOT_FOUND", ["position"], "missing"),
+        ("BAD_PATH", ["key"], "empty"),
     ],
     """moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: "//"}},
         position: {before: {path: "US/KS"}}})""": [
-        ("BAD_PATH", ["to"], None), ("NOT_FOUND", ["position"], None),
+        ("BAD_PATH", ["to"], "path"), ("NOT_FOUND", ["position"], "missing"),
     ],
     'moveLocation(input: {node: {path: "US/NE"}, position: {before: {path: "FR/A"}}})': [
-        ("NOT_FOUND", ["position"], None),
+        ("NOT_FOUND", ["position"], "missing"),
     ],
     'createLocation(input: {parent: {id: "zz"}, key: "a ", name: "", id: "1", attributes: {city: {}}})': [
-        ("NOT_FOUND", ["parent"], None), (INPUT, ["name"], None), ("BAD_PATH", ["key"], None),
+        ("NOT_FOUND", ["parent"], "missing"), (INPUT, ["name"], "empty"), ("BAD_PATH", ["key"], "characters"),
     ],
     """updateLocation(input: {node: {path: "US"}, names: [{language: "d"}, {language: "de", text: ""},
         {language: "DE"}]})""": [
-        (INPUT, ["names", "0", "language"], None), (INPUT, ["names", "1", "text"], None),
-        (INPUT, ["names", "2", "language"], None),
+        (INPUT, ["names", "0", "language"], "type"), (INPUT, ["names", "1", "text"], "empty"),
+        (INPUT, ["names", "2", "language"], "duplicate"),
     ],
     """createAssetNode(input: {key: "E", name: "E", names: [$], attributes: {equipment: {}}})""".replace(
         "$", " ".join(f'{{language: "de-{number:04}", text: "x"}}' for number in range(51))
-    ): [(INPUT, ["names"], None)],
+    ): [(INPUT, ["names"], "maxItems")],
     """createAssetNode(input: {parent: {path: "E"}, key: "E", name: "E",
         attributes: {audit: {findings: ["a", "%s", "", "%s"]}}})""".replace("%s", "x" * 17_000): [
         (INPUT, ["attributes", "audit", "findings", "1"], "maxLength"),
-        (INPUT, ["attributes", "audit", "findings", "3"], "maxLength"), ("NOT_FOUND", ["parent"], None),
+        (INPUT, ["attributes", "audit", "findings", "3"], "maxLength"), ("NOT_FOUND", ["parent"], "missing"),
     ],
     'deleteLocation(input: {node: {path: "US/NE"}, expectedRevision: 2})': [
-        ("CONFLICT", ["expectedRevision"], None), ("NOT_EMPTY", ["policy"], None),
+        ("CONFLICT", ["expectedRevision"], "conflict"), ("NOT_EMPTY", ["policy"], "notEmpty"),
     ],
     'deleteLocation(input: {node: {path: "US"}, policy: REPARENT, expectedRevision: 9})': [
-        ("CONFLICT", ["expectedRevision"], None),
+        ("CONFLICT", ["expectedRevision"], "conflict"),
     ],
     'deleteLocation(input: {node: {path: "US"}, policy: REPARENT, expectedRevision: 1})': [
-        ("MISPLACED", ["policy"], None), ("MISPLACED", ["policy"], None),
+        ("MISPLACED", ["policy"], "misplaced"), ("MISPLACED", ["policy"], "misplaced"),
     ],
     'createAssetNode(input: {key: "E", name: "E", attributes: {equipment: {installed: "2026-02-30"}}})': [
-        (INPUT, ["attributes", "equipment", "installed"], None),
+        (INPUT, ["attributes", "equipment", "installed"], "type"),
     ],
     'createCategoryNode(input: {key: "TV", name: "x", attributes: {product: {price: "12,50"}}})': [
-        (INPUT, ["attributes", "product", "price"], None), ("MISPLACED", ["parent"], None),
+        (INPUT, ["attributes", "product", "price"], "type"), ("MISPLACED", ["parent"], "misplaced"),
     ],
     'createCategoryNode(input: {key: "TV", name: "", attributes: {category: {none: false}}})': [
-        (INPUT, ["name"], None), (INPUT, ["attributes", "category", "none"], None),
+        (INPUT, ["name"], "empty"), (INPUT, ["attributes", "category", "none"], "type"),
     ],
 }  # fmt: skip
 
@@ -483,8 +490,9 @@ async def test_more_than_a_hundred_faults_are_the_first_hundred_and_one_that_say
         assert places == [*names, ["key"]]
         return
     assert places == [*names[:100], None]
-    assert (faults[-1]["code"], faults[-1]["message"]) == (
+    assert (faults[-1]["code"], faults[-1]["rule"], faults[-1]["message"]) == (
         "BAD_USER_INPUT",
+        "more",
         "The input has more faults than these 100; mend them, and send it again to see the others.",
     )
 
@@ -519,9 +527,9 @@ async def test_nodes_are_named_by_their_ids(clients):
     assert again["moveLocation"]["node"] == {"id": omaha, "path": "US/MO/New", "name": "O"}
     for wrong in (kansas, "location:nobody", "asset:1", "", "location:", "x" * 5_000):
         given = f'updateLocation(input: {{node: {{id: "{wrong}"}}, name: "x"}})'
-        assert await told(clients, given) == [("NOT_FOUND", ["node"], None)]
+        assert await told(clients, given) == [("NOT_FOUND", ["node"], "missing")]
     given = 'createLocation(input: {parent: {id: "location:x"}, key: "a", name: "a", attributes: {city: {}}})'
-    assert await told(clients, given) == [("NOT_FOUND", ["parent"], None)]
+    assert await told(clients, given) == [("NOT_FOUND", ["parent"], "missing")]
 
 
 @pytest.mark.both_stores
@@ -529,7 +537,7 @@ async def test_an_expected_revision_is_never_that_of_another_node_which_came_to_
     (omaha,) = await ids(clients, "US/NE/Omaha")
     create = """mutation { createLocation(input: {parent: {path: "US/NE"}, key: "Omaha", name: "Another",
         attributes: {city: {}}}) { node { revision } } }"""
-    conflict = [("CONFLICT", ["expectedRevision"], None)]
+    conflict = [("CONFLICT", ["expectedRevision"], "conflict")]
 
     async def outcomes(path):
         """What comes of each change of the node at the path, of which the editor knows revision 1."""
@@ -589,7 +597,7 @@ async def test_a_deleted_node_with_an_id_of_its_own_is_told_from_the_next_one_at
         await plant(parent, key, level="postalCode" if parent.count("/") == 2 else "city")
         node = f'node: {{path: "{path}"}}, expectedRevision: 1'
         assert await told(clients, f'updateLocation(input: {{{node}, name: "Mine"}})') == [
-            ("CONFLICT", ["expectedRevision"], None)
+            ("CONFLICT", ["expectedRevision"], "conflict")
         ]
     await plant("US/NE", "back", "low7")
     assert await clients.ask('{ location(path: "US/MO/large/7") { id } }') == {"location": None}
@@ -627,7 +635,7 @@ async def test_a_dry_run_has_the_faults_of_a_change_that_is_larger_than_a_transa
     update = 'updateCategoryNode(input: {node: {path: "A"}, name: "%s"}%s)'
     for option in (", dryRun: true", ""):
         given = update % (" ".join("abcdefghijklm"), option)
-        assert await told(clients, given) == [("TOO_LARGE", None, None)]
+        assert await told(clients, given) == [("TOO_LARGE", None, "tooLarge")]
 
 
 async def test_a_hidden_parent_is_not_disclosed_by_the_rename_of_a_grant_root_that_is_not_there(clients):
@@ -636,4 +644,4 @@ async def test_a_hidden_parent_is_not_disclosed_by_the_rename_of_a_grant_root_th
         grants = Grants.parse([f"write:location/{tree}/A", f"write:location/{tree}/B"])
         caller = Clients(clients.store, grants=grants)
         answers.append(await told(caller, f'moveLocation(input: {{node: {{path: "{tree}/A"}}, key: "B"}})'))
-    assert answers == [[("NOT_FOUND", ["node"], None)]] * 2
+    assert answers == [[("NOT_FOUND", ["node"], "missing")]] * 2

@@ -74,8 +74,8 @@ def test_the_limit_of_a_rank_is_exact_and_names_segment_level_and_size() -> None
     ("text", "sentence"),
     [
         *[(text, None) for text in ("5074472", "TV-LG-55", "é/日", "😀", "a" * MAX_ID_CHARACTERS)],
-        ("", "a non-empty string"), (None, "a non-empty string"), (5074472, "not 5074472"), ("a b", "white space"),
-        ("a\x00", "control character"), ("a#b", "#"), ("location:7", ":"), ("a\u3000b", "white space"),
+        ("", "is empty"), (None, "is null, which is not a text"), (5074472, "is 5074472"), ("a b", "a blank"),
+        ("a\x00", "control character"), ("a#b", "#"), ("location:7", ":"), ("a\u3000b", "a blank"),
         ("a\ud800", "control character"), ("a" * (MAX_ID_CHARACTERS + 1), "129 characters; at most 128"),
     ],
 )  # fmt: skip

@@ -227,7 +227,7 @@ REJECTED: dict[str, tuple[list[Told], dict[int, str], set[str]]] = {
     ),
     "below a rejected row": (
         [("FR", "COUNTRY", {"population": "many"}), ("FR/X", "STATE"), ("FR/X/Y", "CITY")],
-        {1: 'population: "many" is not a valid Long (a 64-bit integer).',
+        {1: 'population: "many" is not a whole number; write one like 12.',
          2: "Parent FR is missing, since row 1 was rejected.",
          3: "Parent FR/X is missing, since row 2 was rejected."},
         set(),
@@ -302,7 +302,7 @@ async def test_a_leftover_id_record_is_used_again(store: Store) -> None:
 
 async def test_a_node_past_400_kb_is_rejected(store: Store) -> None:
     outcome = await imported(store, [("A", "CATEGORY"), ("A/B", "CATEGORY", {"note": "x" * 410_000})], CATEGORY)
-    assert "takes 410" in reasons(outcome)[2]
+    assert "take 410" in reasons(outcome)[2]
     assert await paths(store, "category") == ["A"]
 
 
