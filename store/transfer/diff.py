@@ -145,6 +145,8 @@ class TreeDiff:
     def _why_unknown(self, record: Record, node: Node | None, *, accepted: bool) -> str:
         """Why it is not known what the file says of a node and of all below it; empty where it is known."""
         node_id, plan = bare_id(record), self.plan
+        if not plan.creates:
+            return ""  # each row is for the node that has its id, wherever it is
         if not accepted and (row := self._rejected.get(record.sk)):
             return f"Nothing below {path_text(*record.key)} is imported, since row {row} was rejected."
         if node is not None and node.id == node_id:
