@@ -97,7 +97,7 @@ def test_all_rows_of_an_id_that_several_have_are_rejected(filled: Clade, tmp_pat
     report = json.loads(done.stdout)
     first, second = (number for number, line in enumerate(lines, start=2) if line.startswith("m"))
     reasons = {one["row"]: one["reason"] for one in report["rejected"]}
-    assert (done.exit_code, report["nodes"], report["unchanged"], reasons.keys()) == (1, 1, 1, {first, second, 5})
+    assert (done.exit_code, report["nodes"], report["unchanged"], {*reasons}) == (1, 1, 1, {first, second, 5})
     twice = "Row {} has the id m, too; write one row for each id."
     assert reasons[second] == reasons[5] == twice.format(first)
     assert reasons[first] == twice.format(second) or "x" in lines[0]
