@@ -88,6 +88,16 @@ PLANS: dict[str, tuple[list[Told], list[Told], list[str], dict[int, str]]] = {
         {1: "r/b has the id 1 in the table, and 0 cannot be moved here: The node is a CATEGORY, not a PRODUCT.",
          2: "r/a is a CATEGORY in the table, not a PRODUCT."},
     ),
+    "the place of a node without a row": (
+        _chain("a", "b"), [("r", "CATEGORY"), ("r/b", "CATEGORY", {"id": "0"})], ["r", "r/a", "r/b"],
+        {2: "r/b has the id 1 in the table, and 0 cannot be moved here: r/b is the place of another node, which stays; "
+            "a row with its id 1 moves it, --prune removes it."},
+    ),
+    "the place of a root without a row": (
+        [*_chain("a"), ("q", "CATEGORY", {"id": "1"})], [("q", "CATEGORY", {"id": "0"})], ["q", "r", "r/a"],
+        {1: "q has the id 1 in the table, and 0 cannot be moved here: q is the place of another node, which stays; "
+            "a row with its id 1 moves it, clade delete removes it."},
+    ),
 }  # fmt: skip
 
 
