@@ -62,7 +62,7 @@ def check_file(
             if not any(level.paths for level in found.levels):
                 _check_shape(hierarchy, source.name, sample, table.texts, found.keys)
             _check_groups(hierarchy, source.name, found, table, sample, options)
-    if Guess.SHAPE not in taken:
+    if Guess.SHAPE not in taken and found.format.by_id is None:
         check_keys(hierarchy, source.name, (row for _, row in found.format.read()), found)
 
 
@@ -268,7 +268,7 @@ def _check_paths(
     ignore_unknown: bool,
 ) -> None:  # fmt: skip
     """Raise for a table whose columns are called path and level and mean something else, or that has other columns."""
-    levels = sample.column("level")
+    levels = sample.column("level") if found.format.by_id is None else []
     if levels and not any(map(hierarchy.find, levels)):
         if Guess.SHAPE not in taken:
             _check_shape(hierarchy, source, sample, table.texts, ())

@@ -55,6 +55,9 @@ def import_file(
     names: Texts = _option("--name", "Table: column of names, such as city=City; the key by default."),
     names_in: Texts = _option("--name-in", "Table: column of names in a language, such as city.de=Stadt; repeatable."),
     ids: Texts = _option("--id", "Table: column of ids, such as city=Id; made from paths by default."),
+    by: Text = _option("--by", "Rows change the stored nodes that have their ids, whatever the paths: id, or id=COLUMN "
+        "where the column of ids has another name. Nothing is created or moved.",
+        metavar="id[=COLUMN]"),
     level_ids: bool = _option("--level-ids", "Ids of the file are unique within a level only: each gets its level "
         "before it, such as city-30.", False),
     attributes: Texts = _option("--attr", "Table: column of an attribute, such as store.street=Street; repeatable."),
@@ -116,7 +119,7 @@ def import_file(
     """
     # With the formats and the transfer, which the help does without.
     from commands.importing.describe import Given
-    from commands.importing.files import FileOptions, cell_format, tree_by
+    from commands.importing.files import FileOptions, by_id_column, cell_format, tree_by
     from commands.importing.job import ImportJob, run_import
     from commands.importing.tables import TableOptions
     from store.model.names import canonical_language
@@ -126,6 +129,7 @@ def import_file(
     definition, given, prune = hierarchy_named(hierarchy), Given(context), prune or prune_all
     if names_only is not None and (prune or moves or describe):
         raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out.")
+    id_column = None if by is None else by_id_column(by, given.params)
     if as_json and describe:
         raise BadInput("--describe prints text; leave --json out.")
 
@@ -137,7 +141,14 @@ def import_file(
         cells = cell_format(of["nulls"] or [], of["numbers"], of["fill_down"] or [])
         names_of_columns = tuple([name.strip() for name in next(csv.reader([of["column_names"] or ""]), [])])
         return FileOptions(
-            ColumnOptions(*lists), dialect, cells, sheet, of["header_row"], names_of_columns, tree=tree_by(of["tree"])
+            ColumnOptions(*lists),
+            dialect,
+            cells,
+            sheet,
+            of["header_row"],
+            names_of_columns,
+            tree=tree_by(of["tree"]),
+            by_id=id_column,
         )
 
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]

@@ -133,6 +133,11 @@ def check_sample(plan: ImportPlan, source: str, form: Format, enough: int = 1) -
     for row in islice(form.rows(), DESCRIBED_ROWS):
         plan.take(row)
     plan.check_ids()
+    return check_rejections(plan, source, enough)
+
+
+def check_rejections(plan: ImportPlan, source: str, enough: int) -> str | None:
+    """The same of rows that a plan has."""
     rejections = [one for part in (plan, *plan.versions.values()) for one in part.rejections]
     if not rejections:
         return None

@@ -6,7 +6,7 @@ import csv
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ import typer
 from store.errors import BadInput, quantity, shorten, shown_address
 from store.model.hierarchy import Hierarchy
 from store.model.names import canonical_language
+from store.transfer.by_id import IdReader, IdRowReader, read_by_id, values_by
 from store.transfer.formats.cell_paths import CellPaths
 from store.transfer.formats.columns import (
     NUMERIC,
@@ -28,6 +29,7 @@ from store.transfer.formats.columns import (
     RowReader,
     TreeBy,
     check_columns,
+    json_text,
     match_columns,
     named,
 )
@@ -45,7 +47,7 @@ from store.transfer.formats.json import (
     read_objects,
 )
 from store.transfer.formats.json_trees import NodeReader
-from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
+from store.transfer.formats.lines import FIXED, json_lines, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
 from store.transfer.formats.outlines import OutlineReader, outline_table, read_outline
 from store.transfer.formats.source import (
     BLOCK_BYTES,
@@ -201,6 +203,31 @@ def tree_by(text: str | None) -> TreeBy | None:
     return TreeBy(**parts, children=children)
 
 
+# Options that contradict `--by id`, by their parameters, each with the way out.
+_NOT_BY_ID = {
+    "levels": "--level: levels and paths are those of the stored nodes; leave it out",
+    "tree": "--tree-by: paths are those of the stored nodes; leave it out",
+    "ids": "--id: --by id=COLUMN names the column of ids",
+    "level_ids": "--level-ids: write the ids as they are stored, such as city-30",
+    "names_only": "--names-only: --name-in LEVEL.LANGUAGE=COLUMN adds names in a language",
+    "prune": "--prune: clade delete removes nodes, or a file of all paths with --prune",
+    "prune_all": "--prune: clade delete removes nodes, or a file of all paths with --prune",
+    "moves": "--moves: a file of paths moves nodes",
+    "create_parents": "--create-parents: a file of paths creates nodes",
+    "describe": "--describe: --dry-run shows what would be changed",
+}
+
+
+def by_id_column(text: str, params: Mapping[str, object]) -> str:
+    """The column of ids that `--by` names. Raises BadInput beside options that contradict it."""
+    what, equals, column = map(str.strip, text.partition("="))
+    if what != "id" or (equals and not column):
+        raise BadInput(f"--by is id or id=COLUMN, not {shorten(text)}.")
+    if contradiction := next((way for name, way in _NOT_BY_ID.items() if params[name]), None):
+        raise BadInput(f"--by id changes stored nodes where they are, and excludes {contradiction}.")
+    return column or "id"
+
+
 STDIN = "-"
 MAX_BYTES = 4_000_000_000  # of the standard input
 MAX_NAME_BYTES = 200  # of a file; most systems take 255
@@ -286,6 +313,7 @@ class FileOptions:
     column_names: Sequence[str] = ()
     taken: Collection[Guess] = ()
     tree: TreeBy | None = None
+    by_id: str | None = None  # the column of ids by which rows name stored nodes
 
     def __post_init__(self) -> None:
         if self.header_row is not None and self.column_names:
@@ -310,7 +338,7 @@ class FileFormat:
     """The format of a file, what was guessed about it, and of a table its options and the columns of its levels.
 
     The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A table of paths has no keys of `levels`.
-    A file that is Clade's own is an export.
+    A file that is Clade's own is an export. With an `id_column` rows name stored nodes by their ids alone.
     """
 
     format: Format
@@ -321,6 +349,7 @@ class FileFormat:
     has_text_header: bool = False
     has_lists: bool = False
     is_own: bool = False
+    id_column: str = ""
 
     @property
     def keys(self) -> list[str]:
@@ -330,8 +359,10 @@ class FileFormat:
     def places(self, hierarchy: Hierarchy) -> dict[str, str]:
         """The columns that are imported, with what they become, for a person."""
         found: dict[str, str] = {}
-        if not self.keys and self.table is not None and is_path_table(self.table.header) and not self.format.tree:
+        is_path = self.table is not None and (self.id_column or is_path_table(self.table.header))
+        if not self.keys and self.table is not None and is_path and not self.format.tree:
             known = {*FIXED, *LAST, *(name for level in hierarchy.levels.values() for name in level.attributes)}
+            known = known - {"id"} | {self.id_column} if self.id_column else known
             found = {name: name for name in self.table.header if name in known}
         for level in self.levels:
             for column, place in level.places():
@@ -363,10 +394,14 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     if name == "geojson":
         is_lines = content_name(file).lower().endswith(LINE_ENDINGS)
         return _table(hierarchy, geojson_table(file, is_lines=is_lines), options)
+    if name in ("json", "jsonl") and options.by_id:
+        return _objects_by_id(hierarchy, file, options, is_lines=name == "jsonl")
     if name == "json":
         return _json(hierarchy, file, options)
     if name == "jsonl" and tree is not None:
         return _table(hierarchy, lines_table(file), options)
+    if options.by_id:
+        raise BadInput("--by id needs a table: CSV, Excel, Parquet, GeoJSON, JSON or JSON lines.")
     _refuse_columns(options)
     if name == "jsonl":
         return FileFormat(Format(lambda: read_jsonl(file), REJECTED_JSON), has_lists=True)
@@ -400,7 +435,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     dialect = given.resolved(file, options.taken)
     table = csv_table(file, dialect)
     named_columns = {_level_column(value)[1] for value in options.columns.levels}
-    if not is_path_table(table.header) and named_columns.isdisjoint(table.header):
+    if options.by_id not in table.header and not is_path_table(table.header) and named_columns.isdisjoint(table.header):
         check_header(file, dialect)
     try:
         found = _table(hierarchy, table, options, is_row=not options.column_names)
@@ -470,14 +505,39 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
             rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
             form = rows._replace(tree=parent_tree(hierarchy, options, reader, rows.read))
         return FileFormat(form, guesses, table, given, reader.levels, is_row)
+    if options.by_id:
+        levels = _path_columns(hierarchy, options)
+        if options.by_id not in header:
+            raise BadInput(
+                f'The file has no column "{options.by_id}" of ids; it has {named(header)}. --by id=COLUMN names it.'
+            )
+        by_id = IdRowReader(hierarchy, header, options.by_id, levels, options.cells)
+        rows = Format(lambda: read_table(table, by_id), table.rejected(JSON_REASON), by_id=values_by(by_id))
+        return FileFormat(rows, (), table, given, levels, is_row, id_column=options.by_id)
     if is_path_table(header) and not given.levels:
         levels = _path_columns(hierarchy, options)
-        rows = Format(lambda: read_table(table, PathRowReader(hierarchy, header, levels)), table.rejected(JSON_REASON))
+        path_reader = PathRowReader(hierarchy, header, levels, options.cells)
+        rows = Format(lambda: read_table(table, path_reader), table.rejected(JSON_REASON))
         is_own = header == path_header(hierarchy)
         return FileFormat(rows, (), table, given, levels, is_row, is_own=is_own)
     found, levels, guesses = _columns(hierarchy, table, given)
     rows = Format(lambda: read_table(table, RowReader(levels, header, options.cells)), table.rejected(REASON))
     return FileFormat(rows, guesses, table, found, levels, is_row)
+
+
+def _objects_by_id(hierarchy: Hierarchy, file: Path, options: FileOptions, *, is_lines: bool) -> FileFormat:
+    """The format of JSON objects that name stored nodes by their ids."""
+    if options.cells != PLAIN:
+        raise BadInput("--null and --numbers are for the cells of tables, not for JSON.")
+    reader = IdReader(options.by_id or "", _path_columns(hierarchy, options))
+
+    def objects() -> Iterator[tuple[int, str, object]]:
+        if is_lines:
+            return json_lines(file)
+        return ((number, json_text(one), one) for number, one in enumerate(read_objects(file), start=1))
+
+    rows = Format(lambda: read_by_id(objects(), reader), REJECTED_JSON, by_id=values_by(reader))
+    return FileFormat(rows, id_column=reader.column)
 
 
 def tree_reader(hierarchy: Hierarchy, header: Sequence[str], options: FileOptions) -> tuple[TreeReader, list[str]]:
@@ -506,8 +566,8 @@ def parent_tree(
 
 def _path_columns(hierarchy: Hierarchy, options: FileOptions) -> list[LevelColumns]:
     """The columns that options give to levels of a table of paths, besides those that are named like attributes."""
-    if options.cells != PLAIN or options.columns.case_insensitive:
-        raise BadInput("--null, --numbers, --fill-down and --fold-case need columns of levels, not of paths.")
+    if options.cells.fill_down or options.columns.case_insensitive:
+        raise BadInput("--fill-down and --fold-case need columns of levels, not of paths or ids.")
     return [level for level in columns(hierarchy, options.columns, hierarchy.levels) if level.values]
 
 

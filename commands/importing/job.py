@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 import typer
@@ -16,7 +17,7 @@ import typer
 from commands import interrupt
 from commands.common import ask, progress
 from commands.importing.checks import check_file, check_keys, check_table, check_unmatched
-from commands.importing.describe import Given, check_sample, describe_file
+from commands.importing.describe import DESCRIBED_ROWS, Given, check_rejections, check_sample, describe_file
 from commands.importing.files import FileOptions, NoLevels, Source, check_address, format_of, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
@@ -38,10 +39,10 @@ from store.metadata.tree_version import Event
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.output_file import output_file
+from store.transfer.by_id import RowsById, names_in
 from store.transfer.formats.source import Doubt, Format, Guess, RejectedRows
 from store.transfer.load import (
     LoadResult,
-    NamesById,
     arrange_versions,
     count_pruned,
     delete_nodes,
@@ -52,7 +53,7 @@ from store.transfer.load import (
 )
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.parent_ids import ParentTree
-from store.transfer.rows import ImportPlan
+from store.transfer.rows import ImportPlan, NodesOf
 from store.transfer.tables.scan import find_export
 from store.writing.writer import Writer
 
@@ -102,7 +103,6 @@ class ImportJob:
     _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
     _kept: int = 0
     _seconds: float = 0.0
-    _names: NamesById | None = None
 
     def __post_init__(self) -> None:
         self.taken = {*Guess} if self.is_confirmed else {Guess.SHAPE} if self.language else set()
@@ -128,7 +128,7 @@ class ImportJob:
                 gc.set_threshold(GC_THRESHOLD)
                 if self.format.tree:
                     self._spool(self.format.tree)
-                else:
+                elif self._by_id is None:
                     self._read()
                 interrupt.run(self._write())
         except CladeError as error:
@@ -140,6 +140,11 @@ class ImportJob:
 
     def _progress(self, state: str) -> str:
         return f"{state}: {quantity(self.outcome.written, 'node')} written. Run the same command to continue."
+
+    @property
+    def _by_id(self) -> NodesOf | None:
+        """The ids of a row, where rows are for the stored nodes that have them."""
+        return names_in(self.language, level_ids=self.level_ids) if self.language else self.format.by_id
 
     def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
         """A plan without rows, by the options of the import."""
@@ -156,19 +161,39 @@ class ImportJob:
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
         self.plan = self.new_plan(stored)
-        self._names = NamesById(self.plan, self.language) if self.language else None
-        take = self._names.take if self._names else self.plan.take
         with progress("Reading", "rows") as meter:
             for row in self.format.rows():
-                take(row)
-                if len(self.plan.rejections) > MAX_REJECTED and not self.is_confirmed:
-                    self.plan.check_ids()
-                    raise BadInput(
-                        f"More than {MAX_REJECTED:,} rows of {self.source.name} are rejected; nothing was imported. "
-                        f"The last: row {row.number}: {self.plan.rejections[-1].reason} --yes imports the others."
-                    )
+                self.plan.take(row)
+                self._check_number()
                 if self.plan.rows % METER_ROWS == 0:
                     meter(METER_ROWS)
+        self._prepare()
+
+    async def _read_by_id(self, store: Store, nodes_of: NodesOf) -> None:
+        """Make the plan of rows that are for the stored nodes of their ids."""
+        self.plan = self.new_plan()
+        rows, rows_by_id = self.format.rows(), RowsById(self.plan, nodes_of, are_unique=not self.language)
+        with progress("Reading", "rows") as meter:
+            while page := [*islice(rows, DESCRIBED_ROWS)]:
+                await rows_by_id.take(store, page)
+                if self.plan.rows <= DESCRIBED_ROWS and Guess.SHAPE not in self.taken:
+                    check_rejections(self.plan, self.source.name, ENOUGH_ROWS)
+                self._check_number()
+                meter(len(page))
+        self._prepare()
+
+    def _check_number(self) -> None:
+        """Raise BadInput where very many rows are rejected."""
+        rejections = self.plan.rejections
+        if len(rejections) > MAX_REJECTED and not self.is_confirmed:
+            self.plan.check_ids()
+            raise BadInput(
+                f"More than {MAX_REJECTED:,} rows of {self.source.name} are rejected; nothing was imported. "
+                f"The last: row {rejections[-1].number}: {rejections[-1].reason} --yes imports the others."
+            )
+
+    def _prepare(self) -> None:
+        """Prepare the plan for writing, once all rows are in it."""
         self.plan.check_ids()
         self._versions = arrange_versions(self.plan)
         leave_wanted_out(self.plan, prune=self.prune)
@@ -179,19 +204,20 @@ class ImportJob:
         await tree.place(store)
         if Guess.SHAPE not in self.taken:
             check_sample(self.new_plan(), self.source.name, self.format, ENOUGH_ROWS)
-        self._read()
+        if self._by_id is None:
+            self._read()
 
     async def _write(self) -> None:
-        tree = self.format.tree
-        is_new = (self.dry_run or tree is not None) and not await _has_table(self.url)
+        tree, by_id = self.format.tree, self._by_id
+        is_new = (self.dry_run or tree is not None) and by_id is None and not await _has_table(self.url)
         url = "sqlite://:memory:" if self.dry_run and is_new else self.url
         if tree and is_new:
             await self._place(tree, None)  # so that a wrong file leaves no store behind
-        async with opened(url, make=url != self.url or not (self.dry_run or self.language)) as store:
+        async with opened(url, make=url != self.url or not (self.dry_run or by_id is not None)) as store:
             if tree and not is_new:
                 await self._place(tree, None if self.language else store)
-            if self._names is not None:
-                await self._names.find(store)
+            if by_id is not None:
+                await self._read_by_id(store, by_id)
             stored = set[Key]()
             while found := await stored_keys(store, self.plan.unseen):
                 stored |= found
@@ -392,7 +418,7 @@ def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: T
             for guess in found.guesses:
                 typer.echo(f"{source.name}: {guess}", err=True)
             check_file(job.hierarchy, source, found, options, ignore_unknown=job.ignore_unknown)
-            if Guess.SHAPE not in job.taken and found.format.tree is None:
+            if Guess.SHAPE not in job.taken and found.format.tree is None and found.format.by_id is None:
                 check_sample(job.new_plan(), source.name, found.format, ENOUGH_ROWS)
             job.run(source, found.format)
 
@@ -421,12 +447,14 @@ def _ask(attempt: Callable[[], None], job: ImportJob, given: Given) -> None:
 
 def _import_table(given: Given, options: FileOptions, table_options: TableOptions, job: ImportJob) -> None:
     hierarchy, address, describe = job.hierarchy, given.params["file"], given.params["describe"]
-    if options != FileOptions(options.columns, tree=options.tree):
+    if options != FileOptions(options.columns, tree=options.tree, by_id=options.by_id):
         raise BadInput(
             "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
             "for files, not for DynamoDB tables."
         )
     table_options.skipped()  # a wrong option costs no read
+    if options.by_id:
+        raise BadInput("--by id needs a file with ids, not a DynamoDB table; import the table by its keys.")
     if options.tree and table_options.templates:
         raise BadInput("--key and --tree-by are two ways to say the tree; give one of them.")
     is_given = bool(table_options.templates or options.columns.levels or options.tree)

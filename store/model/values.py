@@ -308,13 +308,20 @@ class Rules:
 
     def words(self) -> str:
         """The rules as sentences for a description, with a space before them; empty without rules."""
+        least, most = _plain(self.minimum), _plain(self.maximum)
         parts = [
             " Required for a new node." if self.required else "",
-            f" Minimum {self.minimum}." if self.minimum is not None else "",
-            f" Maximum {self.maximum}." if self.maximum is not None else "",
+            f" From {least} to {most}." if least and most else "",
+            f" Minimum {least}." if least and not most else "",
+            f" Maximum {most}." if most and not least else "",
             f" Matches {self.pattern}" if self.pattern else "",
         ]
         return "".join(parts)
+
+
+def _plain(bound: Value) -> str:
+    """A bound as people write it; empty where there is none."""
+    return f"{bound:g}" if isinstance(bound, float) and bound.is_integer() else "" if bound is None else str(bound)
 
 
 NO_RULES = Rules()

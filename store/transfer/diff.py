@@ -145,6 +145,8 @@ class TreeDiff:
     def _why_unknown(self, record: Record, node: Node | None, *, accepted: bool) -> str:
         """Why it is not known what the file says of a node and of all below it; empty where it is known."""
         node_id, plan = bare_id(record), self.plan
+        if not plan.creates:
+            return ""  # each row is for the node that has its id, wherever it is
         if not accepted and (row := self._rejected.get(record.sk)):
             return f"Nothing below {path_text(*record.key)} is imported, since row {row} was rejected."
         if node is not None and node.id == node_id:
@@ -218,7 +220,10 @@ class TreeDiff:
         if node.level != old.level:
             raise BadInput(f"{node} is a {old.level} in the table, not a {node.level}.")
         if node.id is not None and node.id != bare_id(old):
-            raise BadInput(f"{node} has the id {bare_id(old)} in the table, not {node.id}; ids never change.")
+            place = f"{node} has the id {bare_id(old)} in the table"
+            if (unmoved := self.plan.unmoved.get(node.id)) is None:
+                raise BadInput(f"{place}, not {node.id}; ids never change.")
+            raise BadInput(f"{place}, and {node.id} cannot be moved here: {unmoved}")
         same_name, changes = node.name is None or node.name == old.name, node.values
         if not same_name or any(old.attributes.get(name) != value for name, value in changes.items()):
             level = self.plan.hierarchy.any_level(node.level)

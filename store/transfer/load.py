@@ -20,20 +20,18 @@ from uuid import uuid4
 
 from store.concurrency import RetryPolicy, in_chunks, task_group
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, Conflict, NotEmpty, NotFound, shorten
+from store.errors import Conflict, NotEmpty, NotFound
 from store.metadata.history import Tombstone, current_key
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
 from store.model.decoding import decoded
-from store.model.keys import Key, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
-from store.model.names import NAMES, checked_name
-from store.model.paths import checked_segment, visible_key
+from store.model.keys import Key, ancestor_keys, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
-from store.model.records import Change, Item, Record, checked_id, derived_id
+from store.model.records import Change, Item, Record, derived_id
 from store.reading import PAGE_ITEMS, Pages, read_marker, tree_version, wait_for_moves
 from store.search.marker import Marker, is_indexed
 from store.transfer.batches import Batch, Batches, Creation
 from store.transfer.diff import TreeDiff, bare_id
-from store.transfer.rows import ImportPlan, Part, Rejection, Row
+from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
@@ -47,6 +45,7 @@ OTHER_KEYS_ADVICE = (
     "the file has the ids of stored nodes under other keys, as a translation has. --names-only LANGUAGE, such as "
     "--names-only de, adds its names in that language."
 )
+KEY_READS = 4  # nodes that are read with their range for what one costs that is read by its key
 MOST = 0.8  # of the ids of a file: a translation may leave some keys as they are
 
 
@@ -185,49 +184,6 @@ def _arrange(plan: ImportPlan, key: Key, versions: list[tuple[ImportPlan, dict[K
         revisions[key] = revision
 
 
-@dataclass
-class NamesById:
-    """The names of rows in a language, for the stored nodes that have the ids of the rows, whose paths do not matter.
-
-    The name of a row is its key where the file has no names; a node whose cell of names is empty is left out.
-    """
-
-    plan: ImportPlan
-    language: str
-    names: dict[str, tuple[int, str]] = field(default_factory=dict)  # each with its row, by id
-
-    def take(self, row: Row | Rejection) -> None:
-        """Note the names of a row, unless it is a former version of a node; one without an id is rejected."""
-        if isinstance(row, Rejection) or not any(part.id for part in row.parts):
-            reason = row.reason if isinstance(row, Rejection) else "No node of the row has an id."
-            return self.plan.take(Rejection(row.number, reason))
-        self.plan.rows += 1
-        try:
-            for key, part in zip(reversed(row.path), reversed(row.parts), strict=False) if row.version is None else ():
-                if part.id and (part.name or "name" not in part.columns):
-                    name = checked_name(part.name) or visible_key(checked_segment(key))
-                    number, earlier = self.names.setdefault(checked_id(self.plan.given_id(part)), (row.number, name))
-                    if earlier != name:
-                        raise BadInput(f"The id {part.id} has the name {shorten(earlier)} in row {number} already.")
-        except BadInput as error:
-            self.plan.rejections.append(Rejection(row.number, str(error)))
-
-    async def find(self, store: Store) -> None:
-        """Plan the names for the nodes that have the ids; the rows of other ids are rejected."""
-        plan, rows, names = self.plan, self.plan.rows, self.names
-        plan.creates = plan.level_ids = False  # the ids have their levels
-        async for page in in_chunks([*names], PAGE_ITEMS):
-            ids = {id_key(f"{plan.hierarchy.name}:{node_id}"): node_id for node_id in page}
-            places = {place: ids[key] async for key, item in _stored(store, ids) if (place := current_key(item))}
-            async for place, item in _stored(store, places):
-                node, (number, name) = Record.of(item), names.pop(places[place])
-                part = Part(node.level, id=places[place], attributes={NAMES: {self.language: name}}, undefined={})
-                plan.take(Row(number, node.path, [part], is_exact=True))
-        for node_id, (number, _) in names.items():
-            plan.take(Rejection(number, f"No node has the id {node_id}; import the tree with its ids first."))
-        plan.rows = rows
-
-
 async def stored_keys(store: Store, keys: Collection[Key]) -> set[Key]:
     """Those of the keys at which a node is stored."""
     return {key async for key, _ in _stored(store, keys)}
@@ -294,6 +250,12 @@ async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> in
     return kept
 
 
+def _with_ancestors(tree: Tree) -> list[Key]:
+    """The keys of the nodes of a tree and of their ancestors, in key order."""
+    sks = {sk for own in tree.nodes for _, sk in (Key(tree.pk, own), *ancestor_keys(Key(tree.pk, own)))}
+    return [Key(tree.pk, sk) for sk in sorted(sks)]
+
+
 @dataclass
 class _Import:
     """A running import; its trees share what they have read of the roots."""
@@ -333,7 +295,7 @@ class _Import:
 
     async def _attempt(self, tree: Tree, version: TreeVersion, *, look_for_ids: bool) -> None:
         """Read and compare a tree, and write the differences."""
-        diff = await self._compared(tree)
+        diff = await self._compared(tree, version)
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
         levels = {one.node.level for one in creations} | {new.level for _, new in diff.updated}
@@ -358,10 +320,18 @@ class _Import:
         for key in diff.undeleted:
             self.plan.deleted.pop(key, None)
 
-    async def _compared(self, tree: Tree) -> TreeDiff:
+    async def _compared(self, tree: Tree, version: TreeVersion) -> TreeDiff:
         diff = TreeDiff(self.plan, tree, self.prune)
-        async for items in Pages(self.store, subtree(tree.pk, "#"), self.reads):
-            diff.add(items)
+        size = sum(version.shape.values())
+        are_few = not self.plan.creates and KEY_READS * tree.size < size  # whose rows are for the stored nodes of ids
+        keys = _with_ancestors(tree) if are_few else []
+        if keys and KEY_READS * len(keys) < size:
+            async for page in in_chunks(keys, PAGE_ITEMS):
+                found = await self.store.get(page, self.reads, strong=True)
+                diff.add(item for item in found if item is not None)
+        else:
+            async for items in Pages(self.store, subtree(tree.pk, "#"), self.reads):
+                diff.add(items)
         diff.finish()
         return diff
 
@@ -371,8 +341,7 @@ class _Import:
             if not tree.size:
                 continue
             was_packed = bool(tree.packed)
-            await wait_for_moves(self.store, tree.pk, self.reads)
-            diff = await self._compared(tree)
+            diff = await self._compared(tree, await wait_for_moves(self.store, tree.pk, self.reads))
             self.result.removed.update([record.level for record in diff.removed])
             self.result.prunable += diff.prunable
             self.on_nodes(tree.size)

@@ -297,13 +297,17 @@ class MovePlan:
     async def _wait_for_place(self, mover: Mover, place: Key, *, is_in_file: bool) -> None:
         """Have a mover wait until a place is free; raises BadInput where another node stays there."""
         key = await self._coming(place)
-        if key is None or await self._at(key) is None:
+        if key is None or (found := await self._at(key)) is None:
             return
         other = self._movers.get(key)
         if other is None and is_in_file:
             other = self._removed.get(key) or await self._removal(key, place)
         if other is None:
-            raise BadInput(f"{path_text(*place)} is the place of another node, which stays.")
+            stays = f"{path_text(*place)} is the place of another node, which stays"
+            if self._prune and is_in_file:
+                raise BadInput(f"{stays}, since rows of it or of nodes below it are rejected.")
+            removes = "--prune" if is_in_file and key.sk != "#" else "clade delete"
+            raise BadInput(f"{stays}; a row with its id {found.id} moves it, {removes} removes it.")
         mover.places.add(other)
 
     async def _removal(self, key: Key, place: Key) -> Mover | None:

@@ -1,7 +1,7 @@
 """Rows of a file, and the import plan: the nodes that the rows describe, by tree."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple, Never, cast
@@ -10,7 +10,16 @@ from uuid import uuid4
 from store.errors import BadInput, BadPath, quantity, shorten, shown
 from store.model.attributes import Value
 from store.model.hierarchy import LEVEL_NAME, Hierarchy, Level, Undefined, may_stand, misplaced, undefined_values
-from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, encode_segment, node_key, path_of
+from store.model.keys import (
+    MAX_ROOT_BYTES,
+    MAX_SEGMENTS,
+    MAX_SORT_KEY_BYTES,
+    Key,
+    Path,
+    encode_segment,
+    node_key,
+    path_of,
+)
 from store.model.names import NAMES, checked_name, checked_names, merged_names
 from store.model.paths import check_sizes, checked_segment, visible_key
 from store.model.ranks import manual_rank
@@ -85,6 +94,8 @@ class Rejection(NamedTuple):
 
 
 TextRows = Iterator[tuple[str, Row | Rejection]]  # the rows of a file in its order, each with its text
+AskedNodes = Sequence[tuple[str, Callable[[Path, str], Row | Rejection]]]  # ids, each with the row at a path and level
+NodesOf = Callable[[Row], AskedNodes]  # the nodes of a row that is for the stored nodes of its ids; raises BadInput
 
 
 @dataclass(eq=False)
@@ -151,7 +162,7 @@ class ImportPlan:
         try:
             self._plan(row, keys, tree, found)
             for one, pk, keys in others:
-                self._plan(one, keys, self.trees.use(pk), found)
+                self._plan(one, keys[len(keys) - len(one.parts) :], self.trees.use(pk), found)
             for node in found:
                 self._add(node, self.trees.use(node.pk))
             self.repeated += is_repeated
@@ -170,7 +181,7 @@ class ImportPlan:
                 if part.id is not None:
                     is_any = self.level_ids and self.hierarchy.find(part.level) is None
                     for level in self.hierarchy.levels if is_any else [part.level]:
-                        node_id = checked_id(self.given_id(part._replace(level=level)))
+                        node_id = checked_id(given_id(part._replace(level=level), of_level=self.level_ids))
                         self.rejected_ids.setdefault(node_id, number)
             except BadInput:
                 is_clear = False
@@ -308,7 +319,7 @@ class ImportPlan:
     def _id(self, part: Part, earlier: Node | None, found: list[Node]) -> str:
         """The id of a part; raises BadInput where it is not valid, or that of another node."""
         try:
-            node_id = checked_id(self.given_id(part) if self.level_ids else part.id)
+            node_id = checked_id(given_id(part, of_level=self.level_ids))
             if node_id in self.ids and (earlier is None or earlier.id != node_id):
                 self._collisions[node_id, part.level.upper(), None] += 1
                 raise BadInput(f"The id {node_id} is that of another node already, in row {self.ids[node_id]}.")
@@ -318,11 +329,6 @@ class ImportPlan:
         except BadInput as error:
             raise BadInput(_in_column(part, "id", str(error))) from None
         return node_id
-
-    def given_id(self, part: Part) -> object:
-        """The id of a part, with its level where ids are unique within a level only."""
-        is_of_level = self.level_ids and isinstance(part.id, str) and part.id
-        return f"{part.level.lower()}-{part.id}" if is_of_level else part.id
 
     def _level(self, part: Part) -> Level:
         """The level of a part, in upper or lower case; also one that is not defined, where the part allows it."""
@@ -374,6 +380,11 @@ class ImportPlan:
                 earlier.values = {**before, **more}
         if node.id is not None:
             self.ids.setdefault(node.id, node.number)
+
+
+def given_id(part: Part, *, of_level: bool) -> object:
+    """The id of a part, with its level where ids are unique within a level only."""
+    return f"{part.level.lower()}-{part.id}" if of_level and isinstance(part.id, str) and part.id else part.id
 
 
 def _in_column(part: Part, name: str, reason: str) -> str:

@@ -15,7 +15,13 @@ FILES = re.findall(
     r"^### (.+?)\n\n```\w+\n(.*?)^```\n\n```sh\n(.*?)^```\n\n```text\n(.*?)^```",
     section("Your file has", PAGE), re.MULTILINE | re.DOTALL,
 )  # fmt: skip
-STORED = {"deutsch.txt": "12 - Tools\n34 - Tools > Saws\n"}  # what is imported before
+STORED = {
+    "deutsch.txt": ("stored.txt", "12 - Tools\n34 - Tools > Saws\n"),
+    "stock.csv": (
+        "stored.csv",
+        "path,level,id,price\nM,CATEGORY,m,\nM/M,PRODUCT,p,5\nM/M/red,VARIANT,red,\nM/M/blue,VARIANT,blue,9\n",
+    ),
+}  # what is imported before
 
 
 @pytest.mark.parametrize(("title", "content", "commands", "shown"), FILES, ids=[title for title, *_ in FILES])
@@ -33,8 +39,9 @@ def test_a_file_makes_the_tree_that_is_shown(
     command, *others = commands.replace("\\\n", "").splitlines()
     _, *words = shlex.split(command)
     if before := STORED.get(words[2]):
-        (tmp_path / "stored.txt").write_text(before, encoding="utf-8")
-        run("import", words[1], "stored.txt")
+        name, text = before
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        run("import", words[1], name)
     (tmp_path / words[2]).write_text(content, encoding="utf-8")
     run(*words)
     if not others:
@@ -45,4 +52,4 @@ def test_a_file_makes_the_tree_that_is_shown(
 
 
 def test_all_files_of_the_page_are_here() -> None:
-    assert len(FILES) == section("Your file has", PAGE).count("```sh") == 12
+    assert len(FILES) == section("Your file has", PAGE).count("```sh") == 13

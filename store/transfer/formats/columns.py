@@ -99,6 +99,21 @@ class CellFormat:
         """The texts that mean no value in a column."""
         return self.nulls | self.nulls_of.get(column, frozenset())
 
+    def number(self, text: str) -> object:
+        """The number in a text, or what no attribute takes where it is written in another way."""
+        if self.numbers is None:
+            return text
+        try:
+            return self.numbers.plain(text)
+        except BadInput:
+            return _NotLike(text, self.numbers.example)
+
+    def check(self, header: Sequence[str]) -> None:
+        """Raise BadInput for a column of an option that is not in the header."""
+        for option, used_by in (("--null", self.nulls_of), ("--fill-down", self.fill_down)):
+            if unknown := {*used_by} - {*header}:
+                raise BadInput(f'The file has no column "{min(unknown)}" for {option}; it has {named(header)}.')
+
 
 PLAIN = CellFormat()
 
@@ -241,7 +256,7 @@ class RowReader:
         self._index = {column: index for index, column in enumerate(header)}
         self._header = list(header)
         self._nulls = [cell_format.nulls_in(column) for column in header]
-        self._numbers = cell_format.numbers
+        self._format = cell_format
         self._levels = levels
         self._naming = {column for one in levels for column in (one.key, one.name, one.id, *one.names.values())}
         self._columns = {level.key: level.values for level in levels}
@@ -252,9 +267,7 @@ class RowReader:
         self._fill_down = cell_format.fill_down
         self._above: list[object] = []
         check_columns(header, levels)
-        for option, used_by in (("--null", cell_format.nulls_of), ("--fill-down", self._fill_down)):
-            if unknown := {*used_by} - self._index.keys():
-                raise BadInput(f'The file has no column "{min(unknown)}" for {option}; it has {named(header)}.')
+        cell_format.check(header)
         if unused := {*self._fill_down} - {column for own in levels for column in (own.key, *own.values)}:
             raise BadInput(f'Column "{min(unused)}" of --fill-down is not imported; name it with --level or --attr.')
 
@@ -392,12 +405,7 @@ class RowReader:
         text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_number=True)
         if not text or text in self._nulls[index]:
             return None
-        if not (self._numbers and isinstance(cell, str)):
-            return text
-        try:
-            return self._numbers.plain(text)
-        except BadInput:
-            return _NotLike(text, self._numbers.example)
+        return self._format.number(text) if isinstance(cell, str) else text
 
     def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
         first_key, first_name = self._first.setdefault((above, _caseless(key)), (key, name))

@@ -21,7 +21,7 @@ import orjson
 
 from store.errors import BadInput, shorten
 from store.transfer.parent_ids import ParentTree
-from store.transfer.rows import Rejection, Row, TextRows
+from store.transfer.rows import NodesOf, Rejection, Row, TextRows
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 BLOCK_BYTES = 1 << 20
@@ -146,11 +146,15 @@ class RejectedRows(NamedTuple):
 
 
 class Format(NamedTuple):
-    """The format of a file: a function to its rows, how rejected ones are written, and the tree that links make."""
+    """The format of a file: a function to its rows, how rejected ones are written, and the tree that links make.
+
+    `by_id` is for rows that name stored nodes by their ids alone: their nodes.
+    """
 
     read: Callable[[], TextRows]
     rejected: RejectedRows
     tree: ParentTree | None = None
+    by_id: NodesOf | None = None
 
     def rows(self) -> Iterator[Row | Rejection]:
         """The rows with their paths, in the order of the file or that of its tree."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import orjson
 
@@ -21,8 +21,9 @@ from store.model.paths import format_path
 from store.transfer.formats.columns import (
     MAX_COLUMNS,
     NUMERIC,
+    PLAIN,
+    CellFormat,
     LevelColumns,
-    RowReader,
     check_columns,
     fitted,
     text_of,
@@ -47,8 +48,14 @@ class PathRowReader:
     of other names than their attributes.
     """
 
-    def __init__(self, hierarchy: Hierarchy, header: Sequence[str], columns: Sequence[LevelColumns] = ()) -> None:
+    def __init__(
+        self, hierarchy: Hierarchy, header: Sequence[str], columns: Sequence[LevelColumns] = (),
+        cell_format: CellFormat = PLAIN,
+    ) -> None:  # fmt: skip
         check_columns(header, columns)
+        cell_format.check(header)
+        self._format = cell_format
+        self._nulls = {name: nulls for name in header if (nulls := cell_format.nulls_in(name))}
         self._hierarchy = hierarchy
         self._header = header
         self._columns = {own.level: own for own in columns}
@@ -69,27 +76,40 @@ class PathRowReader:
             if name.startswith(JSON_REASON) or name in self._given:
                 continue
             attribute = level.attribute(name) if level else None
-            text = cell if isinstance(cell, str) else _text_of(cell, name, name, attribute)
+            text = self._text(cell, name, name, attribute)
             if name in AS_JSON or (attribute is not None and attribute.many and text.startswith("[")):
                 try:
                     fields |= {name: orjson.loads(text)} if text else {}
                 except orjson.JSONDecodeError as error:
                     raise BadInput(f'Column "{name}": {shorten(text)} is not valid JSON: {error}.') from error
             elif text or attribute is not None:
-                fields[name] = _unquoted(text) if text else None
+                fields[name] = self._value(text, cell, attribute)
         if level and (own := self._columns.get(level.name)):
             for name, column in own.columns.items():
-                fields[name] = _unquoted(_text_of(typed[column], column, name, level.attribute(name))) or None
+                cell, attribute = typed[column], level.attribute(name)
+                fields[name] = self._value(self._text(cell, column, name, attribute), cell, attribute) or None
             if own.names:
                 names = own.names.items()
-                fields[NAMES] = {language: typed_text(typed[one], one, is_name=True) or None for language, one in names}
-        fields |= {"path": _unquoted(path), "level": level_name}
+                fields[NAMES] = {language: self._text(typed[one], one, "name", None) or None for language, one in names}
+        fields |= {"path": unquoted(path), "level": level_name}
         return row_of(number, fields, is_exact=self._is_export)
 
+    def _text(self, cell: object, column: str, name: str, attribute: Attribute | None) -> str:
+        """The text of a cell, empty where it means no value."""
+        text = cell
+        if not isinstance(text, str):
+            text = typed_text(cell, column, is_name=name in FIXED, is_number=_is_number(attribute))
+        return "" if column in self._nulls and text.strip() in self._nulls[column] else text
 
-def _text_of(cell: object, column: str, name: str, attribute: Attribute | None) -> str:
-    is_number = attribute is not None and attribute.kind in NUMERIC
-    return typed_text(cell, column, is_name=name in FIXED, is_number=is_number)
+    def _value(self, text: str, cell: object, attribute: Attribute | None) -> object:
+        """The value of a text, None for no value."""
+        if text and _is_number(attribute) and isinstance(cell, str):
+            return self._format.number(unquoted(text))
+        return unquoted(text) if text else None
+
+
+def _is_number(attribute: Attribute | None) -> bool:
+    return attribute is not None and attribute.kind in NUMERIC
 
 
 @dataclass(frozen=True)
@@ -123,7 +143,17 @@ class Table:
                 yield [*map(text_of, cells), *[""] * (len(self.header) - len(cells))]
 
 
-def read_table(table: Table, reader: RowReader | PathRowReader) -> TextRows:
+class CellReader(Protocol):
+    """Turns the cells of a table into rows."""
+
+    def filled(self, cells: Sequence[object]) -> Sequence[object]:
+        """The cells of a row, with those that stand above it."""
+
+    def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
+        """The row of cells. Raises BadInput."""
+
+
+def read_table(table: Table, reader: CellReader) -> TextRows:
     """The rows of a table, each with its text. An empty cell skips its level, and means no value of an attribute.
 
     Raises BadInput and Doubt for what is wrong with the table as a whole.
@@ -199,7 +229,7 @@ def _needs_quotes(text: str) -> bool:
     return not text or text != text.strip() or text.startswith('"') or bool(_CONTROLS.search(text))
 
 
-def _unquoted(text: str) -> str:
+def unquoted(text: str) -> str:
     """The text of a cell that is a JSON string, such as `" a"`; any other text as it is."""
     try:
         return str(orjson.loads(text)) if text[:1] == text[-1:] == '"' else text

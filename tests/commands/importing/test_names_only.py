@@ -103,9 +103,9 @@ def test_rows_without_a_stored_id_are_rejected_with_their_lines(filled: Clade, t
     assert (report["rows"], report["updated"]) == (8, {"CATEGORY": 1})
     reasons = {one["row"]: one["reason"] for one in report["rejected"]}
     for number, reason in {
-        1: "No node has the id none; import the tree with its ids first.", 2: "No node of the row has an id.",
+        1: "No node has the id none; import it with its path first.", 2: "No node of the row has an id.",
         3: 'The id "a 12" has a blank', 4: "The id is 12, which is not a text",
-        6: "The id a-12 has the name W in row 5 already.", 7: "The name has 100,000 characters",
+        6: "12 has the name in de W in row 5 already, not V.", 7: "The name has 100,000 characters",
         8: "The line is not a JSON object",
     }.items():  # fmt: skip
         assert reasons.pop(number).startswith(reason)

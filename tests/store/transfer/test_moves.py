@@ -85,8 +85,18 @@ PLANS: dict[str, tuple[list[Told], list[Told], list[str], dict[int, str]]] = {
         [*_chain("a"), ("r/b", "PRODUCT", {"id": "1"})],
         [("r/b", "PRODUCT", {"id": "0"}), ("r/a", "PRODUCT", {"id": "1"})],
         ["r", "r/a", "r/b"],
-        {1: "r/b has the id 1 in the table, not 0; ids never change.",
+        {1: "r/b has the id 1 in the table, and 0 cannot be moved here: The node is a CATEGORY, not a PRODUCT.",
          2: "r/a is a CATEGORY in the table, not a PRODUCT."},
+    ),
+    "the place of a node without a row": (
+        _chain("a", "b"), [("r", "CATEGORY"), ("r/b", "CATEGORY", {"id": "0"})], ["r", "r/a", "r/b"],
+        {2: "r/b has the id 1 in the table, and 0 cannot be moved here: r/b is the place of another node, which stays; "
+            "a row with its id 1 moves it, --prune removes it."},
+    ),
+    "the place of a root without a row": (
+        [*_chain("a"), ("q", "CATEGORY", {"id": "1"})], [("q", "CATEGORY", {"id": "0"})], ["q", "r", "r/a"],
+        {1: "q has the id 1 in the table, and 0 cannot be moved here: q is the place of another node, which stays; "
+            "a row with its id 1 moves it, clade delete removes it."},
     ),
 }  # fmt: skip
 
@@ -107,7 +117,9 @@ async def test_moves_are_made_in_an_order_in_which_their_paths_are_free(store: S
         (("US/Omaha", "STATE"), "The id 5074472 belongs to US/NE/Omaha, and cannot be moved here: "
          "The node is a CITY, not a STATE."),
         (("US/KS/Omaha", "CITY"), "Parent US/KS is neither in the file nor in the table; --create-parents creates it."),
-        (("US/NE/Lincoln", "CITY"), "US/NE/Lincoln has the id 4a7c in the table, not 5074472; ids never change."),
+        (("US/NE/Lincoln", "CITY"), "US/NE/Lincoln has the id 4a7c in the table, and 5074472 cannot be moved here: "
+         "US/NE/Lincoln is the place of another node, which stays; a row with its id 4a7c moves it, clade delete "
+         "removes it."),
     ],
 )  # fmt: skip
 async def test_a_move_that_is_not_possible_is_rejected_with_its_reason(
