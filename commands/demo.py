@@ -10,6 +10,7 @@ import typer
 
 from commands.common import StoreUrl, served_hierarchies, store_url, with_store
 from commands.interrupt import interruptible
+from commands.output import say
 from store.concurrency import RetryPolicy
 from store.connect import open_store, opened
 from store.engine import REQUEST_PATIENCE, ReadUsage, Store
@@ -62,8 +63,8 @@ async def _load_demo(store: Store, *, again: bool) -> None:
     # A hierarchy that was ever written to has a tree version, even if all nodes were deleted.
     versions = [tree_version_key(name) for name in served_hierarchies()]
     if not again and any(await store.get(versions, ReadUsage(), strong=True)):
-        return typer.echo("The store is not empty, so no demo data was loaded.")
-    typer.echo("Loading the demo data; this takes some seconds.")
+        return say("The store is not empty, so no demo data was loaded.")
+    say("Loading the demo data; this takes some seconds.")
     started = time.monotonic()
     try:
         from clade import demo
@@ -71,7 +72,7 @@ async def _load_demo(store: Store, *, again: bool) -> None:
         raise BadInput(f"The demo data needs {missing.name}; run pip install '.[demo]'.") from None
     rows = demo.rows()
     nodes = [await _load_rows(store, one, rows.get(name, ())) for name, one in served_hierarchies().items()]
-    typer.echo(f"Loaded {quantity(sum(nodes), 'node')} in {time.monotonic() - started:.1f} s.")
+    say(f"Loaded {quantity(sum(nodes), 'node')} in {time.monotonic() - started:.1f} s.")
 
 
 async def _load_rows(store: Store, hierarchy: Hierarchy, rows: Iterable[dict[str, Any]]) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from commands.common import StoreUrl, hierarchy_named, hierarchy_names, served_hierarchies, store_url, with_store
-from commands.output import AsJson, by_level, print_json
+from commands.output import AsJson, by_level, print_json, print_made, printable, styled
 from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests
@@ -59,7 +59,7 @@ def tree(
             if as_json:
                 print_json({"name": name, "levels": [*served.levels]})
                 continue
-            typer.echo(f"{typer.style(name, bold=True)}: {', '.join(served.levels)}")
+            print_made(f"{styled(name, bold=True)}: {printable(', '.join(served.levels))}")
         return
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
@@ -74,7 +74,7 @@ def tree(
             _print_nodes(definition, top, children)
             continue
         for line in _lines(definition, top, children):
-            typer.echo(line)
+            print_made(line)
 
 
 async def _read(store: Store, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Children]:
@@ -148,11 +148,11 @@ def _lines(
 def _line(hierarchy: Hierarchy, record: Record) -> str:
     """Name, key if it differs from the name, level, and the number of descendants by level."""
     key = decode_segment(last_segment(record.pk, record.sk))
-    words = [typer.style(shorten(record.name, MAX_NAME_CHARACTERS), bold=True)]
+    words = [styled(shorten(record.name, MAX_NAME_CHARACTERS), bold=True)]
     if key != record.name:
-        words.append(shorten(key, MAX_NAME_CHARACTERS))
-    words.append(typer.style(hierarchy.any_level(record.level).label, fg="cyan"))
+        words.append(printable(shorten(key, MAX_NAME_CHARACTERS)))
+    words.append(styled(hierarchy.any_level(record.level).label, fg="cyan"))
     below, levels = record.descendant_counts, hierarchy.levels.values()
     if counts := [f"{count:,} {level.label}" for level in levels if (count := below.get(level.name))]:
-        words.append(typer.style(f"({', '.join(counts)})", dim=True))
+        words.append(styled(f"({', '.join(counts)})", dim=True))
     return " ".join(words)
