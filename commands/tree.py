@@ -2,21 +2,22 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from commands.common import StoreUrl, hierarchy_named, hierarchy_names, served_hierarchies, store_url, with_store
-from commands.output import AsJson, by_level, print_json, print_made, printable, styled
+from commands.output import AsJson, by_level, print_json, print_made, printable, say, styled
 from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests
-from resolvers.roots import read_roots
+from resolvers.roots import read_roots, undefined_hierarchies
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
 from store.connect import opened
-from store.engine import Store
-from store.errors import BadInput, BudgetExceeded, shorten
+from store.engine import ReadUsage, Store
+from store.errors import BadInput, BudgetExceeded, CladeError, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, decode_segment, last_segment, node_key
 from store.model.paths import format_path, parse_path
@@ -49,6 +50,8 @@ def tree(
 ) -> None:
     """Show a node and its descendants, each with its level and the number of its descendants.
 
+    A key that differs from the name stands after it: it is part of the path, and stays when only the name is changed.
+
     Without a hierarchy, list the served hierarchies with their levels. JSON has a line for each of them, or for each
     node, parents first.
 
@@ -60,7 +63,7 @@ def tree(
                 print_json({"name": name, "levels": [*served.levels]})
                 continue
             print_made(f"{styled(name, bold=True)}: {printable(', '.join(served.levels))}")
-        return
+        return _say_undefined(store)
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
     try:
@@ -69,12 +72,26 @@ def tree(
         raise BadInput(
             f"The subtree has more than {MAX_NODES:,} nodes; use a smaller --depth or a longer path."
         ) from None
+    if not tops:
+        _say_undefined(store)
     for top in tops:
         if as_json:
             _print_nodes(definition, top, children)
             continue
         for line in _lines(definition, top, children):
             print_made(line)
+
+
+def _say_undefined(store: str | None) -> None:
+    """Say which hierarchies are stored and not served, such as a renamed one; nothing where there is no store."""
+    from graph.hierarchies.registry import undefined_text
+
+    async def find(store: Store) -> list[str]:
+        return await undefined_hierarchies(store, served_hierarchies(), ReadUsage())
+
+    with suppress(CladeError):
+        for name in with_store(opened(store_url(store)), find):
+            say(undefined_text(name), err=True)
 
 
 async def _read(store: Store, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Children]:

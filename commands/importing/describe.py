@@ -77,9 +77,7 @@ class Given:
         given = {*pairwise(words)}
         words += [word for pair in pairs if pair not in given for word in pair]
         if any("\0" in word for word in words):
-            self.said.append(
-                "No command is proposed: a name has the character NUL, which no shell passes; rename it."
-            )
+            self.said.append("No command is proposed: a name has the character NUL, which no shell passes; rename it.")
             return
         self.said += ["Proposed command:", f"  {shell_words(words)}"]
 

@@ -145,3 +145,19 @@ def test_an_unknown_hierarchy_is_answered_with_the_most_similar_one(name, senten
     refused = CliRunner().invoke(app_of(["tree"]), ["tree", name])
     assert str(refused.exception).endswith(f"CLADE_HIERARCHIES has location, category.{sentence}")
     assert len(str(refused.exception)) < 200
+
+
+@pytest.mark.both_stores
+def test_a_hierarchy_that_was_renamed_is_named(url, tmp_path):
+    """Else an editor of classes would see an empty store."""
+    (tmp_path / "places.py").write_text(
+        'from clade import Node\n\nclass Place(Node, hierarchy="place"):\n    """A place."""\n\n'
+        'class Land(Place, under=None):\n    """A country."""\n'
+    )
+    env = {"CLADE_HIERARCHIES": str(tmp_path / "places.py")}
+    for words, printed in ((["tree"], "place: LAND\n"), (["tree", "place", "--json"], "")):
+        shown = CliRunner().invoke(app_of(), [*words, "--store", url], env=env)
+        assert shown.stdout == printed
+        assert shown.stderr.startswith('The store has nodes of the hierarchy "location", which no class defines. ')
+        assert 'hierarchy="location", whatever the classes are called' in shown.stderr
+    assert CliRunner().invoke(app_of(), ["tree", "--store", url]).stderr == ""

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from store.errors import BadInput, shorten
+from store.errors import BadInput, install_hint, shorten
 from store.transfer.formats.columns import ShownCell, named, text_of
 from store.transfer.formats.shapes import TITLE_ROWS, check_titles
 from store.transfer.formats.tables import Table, TableRow, bounded_row, checked_header, flat
@@ -27,7 +27,6 @@ _TOKEN = re.compile(
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a control character in a text
 _UNCOMPUTED = "The formula has no computed value; open the file in Excel and save it."
 BATCH_ROWS, BATCH_BYTES = 1_000, 16_000_000  # of Parquet
-_EXTRA = "install it with: pip install 'clade-graphql[files]'"
 
 
 def excel_table(
@@ -43,7 +42,7 @@ def excel_table(
         from openpyxl.reader.excel import ExcelReader
         from openpyxl.xml.constants import SHARED_STRINGS, WORKSHEET_TYPE
     except ImportError:
-        raise BadInput(f"Excel files need openpyxl; {_EXTRA}") from None
+        raise BadInput(f"Excel files need openpyxl; {install_hint('openpyxl')}") from None
     with _readable(file):
         warnings.filterwarnings("ignore", module="openpyxl")  # of what it does not keep, such as validations
         with file.open("rb") as opened:
@@ -139,7 +138,7 @@ def parquet_table(file: Path) -> Table:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise BadInput(f"Parquet files need pyarrow; {_EXTRA}") from None
+        raise BadInput(f"Parquet files need pyarrow; {install_hint('pyarrow')}") from None
     with _readable(file, "Parquet"), parquet.ParquetFile(file) as opened:
         schema = opened.schema_arrow
         fields = [*schema]
