@@ -16,7 +16,7 @@ from commands.common import (
     with_store,
 )
 from commands.interrupt import interruptible
-from commands.output import AsJson, print_json
+from commands.output import AsJson, print_json, say
 from store.checking.check import Check
 from store.connect import opened
 from store.engine import Store
@@ -46,7 +46,7 @@ class _Scan:
 
     def print_summary(self, outcome: str) -> None:
         names, nodes = ", ".join(self._hierarchies), quantity(self._nodes, "node")
-        typer.echo(f"{names}: {nodes} in {time.monotonic() - self._started:.1f} s, {outcome}.")
+        say(f"{names}: {nodes} in {time.monotonic() - self._started:.1f} s, {outcome}.")
 
     def summary(self) -> dict[str, object]:
         """The same for programs, without the outcome."""
@@ -75,7 +75,7 @@ def check(hierarchy: OptionalHierarchy = None, as_json: AsJson = False, store: S
                 if as_json:
                     print_json({"hierarchy": finding.hierarchy, "path": finding.path, "problem": finding.problem})
                 else:
-                    typer.echo(str(finding))
+                    say(finding)
                 count += 1
         return count, check
 
@@ -97,9 +97,9 @@ def _print_outcome(scan: _Scan, findings: int, done: Check, unserved: list[tuple
     scan.print_summary(found if findings else "no findings")
     for undefined in done.undefined.values():
         for sentence in undefined.sentences():
-            typer.echo(sentence)
+            say(sentence)
     for name, nodes in unserved:
-        typer.echo(
+        say(
             f"{shorten(name)}: {quantity(nodes, 'node')} of a hierarchy that is not served. Add its classes to "
             "CLADE_HIERARCHIES, to read and export them, or to delete them with clade delete."
         )
@@ -126,7 +126,7 @@ def repair(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
     async def mend(store: Store) -> None:
         with scan.check(store, "Repairing") as check:
             async for finding, is_repaired in Repair(check, Settings().move_timing).run():
-                typer.echo(f"{'repaired' if is_repaired else 'cannot repair'}: {finding}")
+                say(f"{'repaired' if is_repaired else 'cannot repair'}: {finding}")
                 counts[is_repaired] += 1
 
     with interruptible(lambda: "Stopped. All printed repairs were made; run the same command to continue."):

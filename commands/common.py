@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from commands import interrupt
+from commands.output import printable, say
 from store.errors import BadInput, shorten, suggestion
 
 if TYPE_CHECKING:
@@ -82,10 +83,12 @@ def with_store(opening: AbstractAsyncContextManager[S], work: Callable[[S], Awai
     return interrupt.run(run())
 
 
-def ask(question: str) -> None:
-    """Ask on the terminal; the command ends unless the answer is yes."""
+def ask(question: str, *before: str) -> None:
+    """Ask on the terminal, below the lines `before`; the command ends unless the answer is yes."""
+    if before:
+        say(*before, err=True)
     with redirect_stdout(sys.stderr):  # to which the prompt would write a blank
-        typer.confirm(question, abort=True, err=True)
+        typer.confirm(printable(question), abort=True, err=True)
 
 
 @contextmanager
@@ -132,4 +135,4 @@ class _Lines:
             total = "" if self._total is None else f" of {self._total:,}"
             speed = f", {rate:,.0f} a second" if rate else ""
             rest = f", {(self._total - self._done) / rate:,.0f} s left" if self._total is not None and rate else ""
-            print(f"{self._activity}: {self._done:,}{total} {self._unit}{speed}{rest}", file=sys.stderr, flush=True)
+            say(f"{self._activity}: {self._done:,}{total} {self._unit}{speed}{rest}", err=True)

@@ -1,7 +1,6 @@
 """Copies of what is stored: `clade copy`, `clade backup` and `clade restore`, and `clade export`."""
 
 import os
-import shlex
 import sys
 import time
 from contextlib import nullcontext
@@ -13,6 +12,7 @@ import typer
 from commands import interrupt
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, progress, store_url, with_store
 from commands.interrupt import interruptible
+from commands.output import say, shell_words
 from store.connect import open_store, opened
 from store.engine import Store
 from store.errors import BadInput, NoTable, quantity
@@ -48,7 +48,7 @@ def copy_store(source: Source, target: Target) -> None:
     with interruptible(lambda: "Stopped: the copy is incomplete; run the same command to complete it."):
         copy = interrupt.run(_copy(source, target))
     seconds = time.monotonic() - started
-    typer.echo(f"Copied {quantity(copy.items, 'item')}, {quantity(copy.nodes, 'node')} among them, in {seconds:.1f} s.")
+    say(f"Copied {quantity(copy.items, 'item')}, {quantity(copy.nodes, 'node')} among them, in {seconds:.1f} s.")
 
 
 async def _copy(source: str, target: str) -> Copy:
@@ -92,7 +92,7 @@ def backup(file: NewFile, store: StoreUrl = None) -> None:
         await store.back_up(file)
 
     with_store(_sqlite_store(store_url(store)), work)
-    typer.echo(f"{file}: {file.stat().st_size / 1e6:,.1f} MB.")
+    say(f"{file}: {file.stat().st_size / 1e6:,.1f} MB.")
 
 
 def restore(file: BackupFile, store: StoreUrl = None) -> None:
@@ -105,11 +105,11 @@ def restore(file: BackupFile, store: StoreUrl = None) -> None:
     """
     url = store_url(store)
     unknown = with_store(_sqlite_store(url), lambda store: put_back(store, file))
-    typer.echo(f"{url}: restored from {file}.")
+    say(f"{url}: restored from {file}.")
     if unknown:
-        typer.echo("These API keys of the backup are valid now, even if they have been revoked since:", err=True)
-        typer.echo("\n".join(f"  {key.id} {key.name}".rstrip() for key in unknown), err=True)
-        typer.echo(f"To revoke one: clade key revoke ID --store {shlex.quote(url)}", err=True)
+        say("These API keys of the backup are valid now, even if they have been revoked since:", err=True)
+        say(*[f"  {key.id} {key.name}".rstrip() for key in unknown], err=True)
+        say(f"To revoke one: clade key revoke ID --store {shell_words([url])}", err=True)
 
 
 def _sqlite_store(url: str) -> SQLiteStore:
@@ -176,7 +176,7 @@ def export_file(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     else:
         for sentence in undefined.sentences():
-            typer.echo(sentence, err=True)
+            say(sentence, err=True)
 
 
 def _is_csv(name: str | None, output: Path | None) -> bool:

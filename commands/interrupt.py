@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 import typer
 
+from commands.output import say
 from store.errors import Uncertain
 
 EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT
@@ -47,11 +48,11 @@ def interruptible(message: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except Uncertain:
-        typer.echo(message(), err=True)
+        say(message(), err=True)
         raise
     except Interrupted:
         ignore()
-        typer.echo(message(), err=True)
+        say(message(), err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 

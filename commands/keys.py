@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from commands.common import StoreUrl, hierarchy_named, store_url, with_store
 from commands.interrupt import interruptible
-from commands.output import AsJson, print_json, print_table
+from commands.output import AsJson, print_json, print_table, say
 from resolvers.access.grants import Grants
 from store.api_keys import ApiKey, add_key, find_keys, new_key, revoke_key
 from store.connect import opened
@@ -64,10 +64,10 @@ def create(
         empty = with_store(opened(store_url(store)), work)
     if as_json:
         return print_json({"key": text, **_described(key), "pathsWithoutNodes": empty})
-    typer.echo(text)
-    typer.echo(f"Created key {key.id}. It is not shown again; clade key revoke {key.id} revokes it.", err=True)
+    say(text)
+    say(f"Created key {key.id}. It is not shown again; clade key revoke {key.id} revokes it.", err=True)
     for place in empty:
-        typer.echo(f"There is no node at {place}: create it, or create a key with another path.", err=True)
+        say(f"There is no node at {place}: create it, or create a key with another path.", err=True)
 
 
 @app.command("list")
@@ -83,7 +83,7 @@ def list_keys(as_json: AsJson = False, store: StoreUrl = None) -> None:
     now, keys = with_store(opened(store_url(store)), find)
     if as_json:
         return print_json([{**_described(key), **_times(key, now)} for key in keys])
-    rows = [(key.id, key.name, "\n".join(key.grants), key.created_at[:10], _state(key, now)) for key in keys]
+    rows = [(key.id, key.name, key.grants, key.created_at[:10], _state(key, now)) for key in keys]
     print_table(("id", "name", "grants", "created", "state"), rows)
 
 
@@ -103,7 +103,7 @@ def revoke(
         key = with_store(opened(store_url(store)), lambda store: revoke_key(store, key_id))
     if as_json:
         return print_json({**_described(key), "wasRevoked": key.revoked_at is not None})
-    typer.echo(f"Revoked key {key.id}." if key.revoked_at is None else f"Key {key.id} was already revoked.")
+    say(f"Revoked key {key.id}." if key.revoked_at is None else f"Key {key.id} was already revoked.")
 
 
 def until(text: str, now: float) -> int:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from commands import interrupt
+from commands.output import printable, say
 from store.errors import CladeError
 
 
@@ -61,7 +62,7 @@ def _print_version(is_requested: bool) -> None:
     if is_requested:
         from importlib.metadata import version  # which reads the metadata of all packages
 
-        typer.echo(f"clade {version('clade-graphql')}")
+        say(f"clade {version('clade-graphql')}")
         raise typer.Exit
 
 
@@ -127,7 +128,7 @@ def run_process() -> None:
         run()
     except interrupt.Interrupted:  # which no command has said more about
         interrupt.ignore()
-        print("clade: Stopped.", file=sys.stderr)
+        say("clade: Stopped.", err=True)
         sys.exit(interrupt.EXIT_INTERRUPTED)
     finally:
         interrupt.ignore()  # while Python ends
@@ -152,8 +153,8 @@ def run() -> None:
             _check_variables()
         app_of(words[:1])()
     except CladeError as error:
-        sys.exit(f"clade: {error}")
+        sys.exit(f"clade: {printable(error)}")
     except OSError as error:
         if error.filename is None:
             raise
-        sys.exit(f"clade: {error.filename}: {(error.strerror or str(error)).lower()}.")
+        sys.exit(f"clade: {printable(error.filename)}: {(error.strerror or str(error)).lower()}.")

@@ -1,9 +1,15 @@
-"""Output of commands for programs: JSON in lines, and tables of texts."""
+"""Output of commands: lines for people, JSON in lines for programs, and tables of texts. No other module prints.
+
+Texts of files, of the store and of errors may hold what a terminal obeys, such as escape sequences, or what begins a
+line: lines and tables have a replacement character for each, JSON an escape.
+"""
 
 import json
+import re
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,10 +18,51 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
+# Control characters, ends of lines, overrides of the direction of a line, and lone surrogates, which no encoding has.
+# Joiners and the blanks of other scripts belong to names.
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: object) -> str:
+    """A text on one line, which a terminal shows and obeys in nothing."""
+    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def say(*lines: object, err: bool = False) -> None:
+    """Print texts, each as one line."""
+    print("\n".join(map(printable, lines)), file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def styled(text: str, **styles: Any) -> str:
+    """A text on one line in a style of a terminal."""
+    return typer.style(printable(text), **styles)
+
+
+def print_made(text: str, *, end: bool = True) -> None:
+    """Print a text that Clade made, with lines of its own; what others wrote in it is `styled` or `printable`."""
+    typer.echo(text, nl=end)
+
+
+def shell_words(words: Iterable[str]) -> str:
+    """Words as a shell reads them; those with characters that are not printable as in Bash, Zsh and POSIX.1-2024, with
+    the bytes of these in octal numbers: `$'a\\033b'`.
+    """
+    return " ".join([_escaped(word) if _OBEYED.search(word) else shlex.quote(word) for word in words])
+
+
+def _escaped(word: str) -> str:
+    quoted = re.sub(r"[\\']", r"\\\g<0>", word)
+    return f"$'{_OBEYED.sub(_in_octal, quoted)}'"
+
+
+def _in_octal(match: re.Match[str]) -> str:
+    return "".join([f"\\{byte:03o}" for byte in match[0].encode("utf-8", "surrogateescape")])
+
 
 def print_json(document: object) -> None:
     """Print a JSON document as one line of UTF-8, whatever the encoding of the console."""
-    typer.echo(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    typer.echo(_OBEYED.sub(lambda one: f"\\u{ord(one[0]):04x}", text).encode())
 
 
 def by_level(hierarchy: "Hierarchy", counts: Mapping[str, int]) -> dict[str, int]:
@@ -24,13 +71,14 @@ def by_level(hierarchy: "Hierarchy", counts: Mapping[str, int]) -> dict[str, int
     return {hierarchy.any_level(level).label: counts[level] for level in levels if counts.get(level)}
 
 
-def print_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of cells: with borders, and with the heading if it has texts, on a terminal; elsewhere the rows alone,
-    with tabs between the cells, and commas in the place of line breaks in them.
+def print_table(heading: Sequence[str], rows: Sequence[Sequence[str | Sequence[str]]]) -> None:
+    """Print rows of cells, each of a text or of several: with borders, and with the heading if it has texts, on a
+    terminal; elsewhere the rows alone, with tabs between the cells, and commas between the texts of one.
     """
+    texts = [[[*map(printable, [cell] if isinstance(cell, str) else cell)] for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        for row in rows:
-            print("\t".join([", ".join(cell.splitlines()) for cell in row]))
+        for row in texts:
+            print("\t".join([", ".join(cell) for cell in row]))
         return
     from rich.console import Console  # for terminals alone: its import takes a tenth of a second
     from rich.table import Table
@@ -38,6 +86,6 @@ def print_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     table = Table(show_header=any(heading))
     for text in heading:
         table.add_column(text, overflow="fold")  # cells such as grants must be readable in full
-    for row in rows:
-        table.add_row(*row)
+    for row in texts:
+        table.add_row(*["\n".join(cell) for cell in row])
     Console(markup=False, emoji=False).print(table)

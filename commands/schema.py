@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from commands.output import say
 from store.errors import BadInput
 
 
@@ -44,7 +45,7 @@ def schema(
     elif not check:
         file.write_text(text, encoding="utf-8")
     elif not file.is_file() or file.read_text(encoding="utf-8") != text:
-        sys.exit(f"clade: {file} differs from the served schema; run the command without --check to update it.")
+        raise BadInput(f"{file} differs from the served schema; run the command without --check to update it.")
 
 
 def _sdl(federation: bool) -> str:
@@ -73,9 +74,9 @@ def _compare(old: Path, text: str) -> None:
     except BadInput as error:
         raise BadInput(f"{old} {error}; name a file that clade schema wrote.") from None
     for sentence in changes.breaking:
-        typer.echo(f"Breaking: {sentence}")
+        say(f"Breaking: {sentence}")
     for sentence in changes.dangerous:
-        typer.echo(f"Dangerous: {sentence}")
+        say(f"Dangerous: {sentence}")
     if changes.breaking:
         raise typer.Exit(1)
-    typer.echo(f"Nothing has changed since {old} that breaks clients.")
+    say(f"Nothing has changed since {old} that breaks clients.")

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -20,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from commands import interrupt
+from commands.output import say
 from graph.auth.authentication import tokens_of
 from graph.errors import RequestRejected
 from graph.hierarchies.examples import Example, Sample, example_queries, read_samples
@@ -66,7 +66,7 @@ def start(host: str, port: int, workers: int) -> None:
         raise BadInput(f"A store in memory needs one process; remove --workers {workers}, or set another CLADE_STORE.")
     if settings.writes == "on" and not is_loopback(f"[{host}]" if ":" in host else host):
         os.environ["CLADE_WRITES"] = "granted"  # read by the worker processes
-        print(f"clade: {host} is not a loopback address, so CLADE_WRITES=on is changed to granted.", file=sys.stderr)
+        say(f"clade: {host} is not a loopback address, so CLADE_WRITES=on is changed to granted.", err=True)
     port = _available_port(host, port, "use another --port or --host")
     if settings.metrics:
         _available_port(*host_and_port(settings.metrics), "set another CLADE_METRICS")
@@ -142,7 +142,7 @@ def _check_workers(workers: int) -> None:
 
 
 def _available_port(host: str, port: int, way_out: str) -> int:
-    """The port, or a free one for 0. Exit with a message if it is not available."""
+    """The port, or a free one for 0. Raises BadInput where it is not available."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -151,7 +151,7 @@ def _available_port(host: str, port: int, way_out: str) -> int:
             return int(probe.getsockname()[1])
         except OSError as error:
             reason = error.strerror or str(error)
-            sys.exit(f"clade: {host}:{port} is not available ({reason.lower()}); {way_out}.")
+            raise BadInput(f"{host}:{port} is not available ({reason.lower()}); {way_out}.") from None
 
 
 async def _check_store(url: str, classes: Sequence[type[Node]], *, writes: bool) -> dict[str, Sample]:
@@ -169,7 +169,7 @@ async def _check_store(url: str, classes: Sequence[type[Node]], *, writes: bool)
         raise
     except (Unavailable, TimeoutError) as error:
         reason = error if isinstance(error, Unavailable) else f"{url} does not respond."
-        print(f"clade: {reason}\nUntil the store is available, queries return errors.\n", file=sys.stderr)
+        say(f"clade: {reason}", "Until the store is available, queries return errors.", "", err=True)
     return {}
 
 
@@ -177,11 +177,9 @@ def _print_examples(settings: Settings, host: str, port: int, examples: Sequence
     reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
     url = f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
     if settings.shows("explorer"):
-        print(f"Explorer: {url}/\n")
-    print(f"Clade serves {settings.store} at {url}/graphql\n\nQueries to try:\n")
-    for example in examples:
-        print(f"  {example.one_line()}")
-    print("\nPress Ctrl-C to stop.", flush=True)
+        say(f"Explorer: {url}/", "")
+    say(f"Clade serves {settings.store} at {url}/graphql", "", "Queries to try:", "")
+    say(*[f"  {example.one_line()}" for example in examples], "", "Press Ctrl-C to stop.")
 
 
 class Workers(Multiprocess):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from commands.common import StoreUrl, store_url, with_store
-from commands.output import AsJson, print_json, print_table
+from commands.output import AsJson, print_json, print_made, print_table, say
 from store.connect import DynamoDBUrl, open_store, parse_store_url
 from store.dynamodb.store import DynamoDBStore
 from store.dynamodb.table import Use, policy
@@ -70,7 +70,7 @@ def create(
     if as_json:
         return print_json({"store": url, "created": is_new, "disabled": off})
     sentence = f" An endpoint is set, so it has no {' and no '.join(off)}; enable with --{' --'.join(off)}."
-    print(f"{url}: the table is made.{sentence if off else ''}" if is_new else f"{url}: the table exists.")
+    say(f"{url}: the table is made.{sentence if off else ''}" if is_new else f"{url}: the table exists.")
 
 
 @app.command()
@@ -98,7 +98,7 @@ def print_template(template_format: TemplateFormat) -> None:
 
     Example: clade table template --format cloudformation > table.yaml
     """
-    print((DEPLOY / TEMPLATES[template_format]).read_text("utf-8"), end="")
+    print_made((DEPLOY / TEMPLATES[template_format]).read_text("utf-8"), end=False)
 
 
 @app.command("policy")
@@ -113,7 +113,7 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
     named = parse_store_url(url)
     if not isinstance(named, DynamoDBUrl):
         raise BadInput(f'"{url}" is not a DynamoDB table; name one with --store.')
-    print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
+    print_made(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
 
 
 def _disabled(store: Store, options: TableOptions) -> list[str]:

@@ -2,21 +2,22 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from commands.common import StoreUrl, hierarchy_named, hierarchy_names, served_hierarchies, store_url, with_store
-from commands.output import AsJson, by_level, print_json
+from commands.output import AsJson, by_level, print_json, print_made, printable, say, styled
 from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests
-from resolvers.roots import read_roots
+from resolvers.roots import read_roots, undefined_hierarchies
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
 from store.connect import opened
-from store.engine import Store
-from store.errors import BadInput, BudgetExceeded, shorten
+from store.engine import ReadUsage, Store
+from store.errors import BadInput, BudgetExceeded, CladeError, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, decode_segment, last_segment, node_key
 from store.model.paths import format_path, parse_path
@@ -49,6 +50,8 @@ def tree(
 ) -> None:
     """Show a node and its descendants, each with its level and the number of its descendants.
 
+    A key that differs from the name stands after it: it is part of the path, and stays when only the name is changed.
+
     Without a hierarchy, list the served hierarchies with their levels. JSON has a line for each of them, or for each
     node, parents first.
 
@@ -59,8 +62,8 @@ def tree(
             if as_json:
                 print_json({"name": name, "levels": [*served.levels]})
                 continue
-            typer.echo(f"{typer.style(name, bold=True)}: {', '.join(served.levels)}")
-        return
+            print_made(f"{styled(name, bold=True)}: {printable(', '.join(served.levels))}")
+        return _say_undefined(store)
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
     try:
@@ -69,12 +72,26 @@ def tree(
         raise BadInput(
             f"The subtree has more than {MAX_NODES:,} nodes; use a smaller --depth or a longer path."
         ) from None
+    if not tops:
+        _say_undefined(store)
     for top in tops:
         if as_json:
             _print_nodes(definition, top, children)
             continue
         for line in _lines(definition, top, children):
-            typer.echo(line)
+            print_made(line)
+
+
+def _say_undefined(store: str | None) -> None:
+    """Say which hierarchies are stored and not served, such as a renamed one; nothing where there is no store."""
+    from graph.hierarchies.registry import undefined_text
+
+    async def find(store: Store) -> list[str]:
+        return await undefined_hierarchies(store, served_hierarchies(), ReadUsage())
+
+    with suppress(CladeError):
+        for name in with_store(opened(store_url(store)), find):
+            say(undefined_text(name), err=True)
 
 
 async def _read(store: Store, hierarchy: Hierarchy, path: Path | None, depth: int) -> tuple[list[Record], Children]:
@@ -148,11 +165,11 @@ def _lines(
 def _line(hierarchy: Hierarchy, record: Record) -> str:
     """Name, key if it differs from the name, level, and the number of descendants by level."""
     key = decode_segment(last_segment(record.pk, record.sk))
-    words = [typer.style(shorten(record.name, MAX_NAME_CHARACTERS), bold=True)]
+    words = [styled(shorten(record.name, MAX_NAME_CHARACTERS), bold=True)]
     if key != record.name:
-        words.append(shorten(key, MAX_NAME_CHARACTERS))
-    words.append(typer.style(hierarchy.any_level(record.level).label, fg="cyan"))
+        words.append(printable(shorten(key, MAX_NAME_CHARACTERS)))
+    words.append(styled(hierarchy.any_level(record.level).label, fg="cyan"))
     below, levels = record.descendant_counts, hierarchy.levels.values()
     if counts := [f"{count:,} {level.label}" for level in levels if (count := below.get(level.name))]:
-        words.append(typer.style(f"({', '.join(counts)})", dim=True))
+        words.append(styled(f"({', '.join(counts)})", dim=True))
     return " ".join(words)

@@ -20,7 +20,7 @@ from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from graph.server.asgi_app import Lifespan, build_app, lifespan_of
 from graph.server.events import EventStreams
-from graph.server.lifecycle import GracefulShutdown, log_missing_items
+from graph.server.lifecycle import GracefulShutdown, log_missing_items, log_undefined
 from graph.server.middleware import Observer
 from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings, exposed
@@ -83,6 +83,7 @@ def create_app(settings: Settings | None = None) -> Application:
     streams = EventStreams(execution, follower, limiter, drain)
     background = [*([tokens.watch] if tokens else []), follower.watch]
     background.append(partial(log_missing_items, store, [*definitions.values()]))
+    background.append(partial(log_undefined, store, definitions))
     if settings.metrics:
         from graph.server import metrics
 

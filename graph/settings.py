@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from graph.hosts import cors_origins
 from graph.operation.limit_values import LimitValues
 from resolvers.session.budget import BudgetLimits
-from store.errors import BadInput, shorten
+from store.errors import BadInput, install_hint, shorten
 from store.metadata.moves import MoveTiming
 
 PREFIX = "CLADE_"
@@ -57,7 +57,7 @@ def _check_traces(traces: str) -> None:
         with suppress(ModuleNotFoundError):  # of a package above the one that is looked for
             if find_spec("opentelemetry.exporter.otlp.proto.http") is not None:
                 return
-        raise ValueError("install clade-graphql[traces] first")
+        raise ValueError(install_hint("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"))
 
 
 def _check_trusted(file: str) -> None:

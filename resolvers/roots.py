@@ -19,8 +19,9 @@ siblings would disclose hidden ones.
 No dataloader batches it: a hierarchy has one list of roots.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Container, Sequence
 from dataclasses import replace
+from typing import cast
 
 from resolvers.access.grants import grant_roots
 from resolvers.lists.arguments import CursorKind, ListCursors, Page, Relation, by_rank, page_of
@@ -30,9 +31,17 @@ from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from resolvers.sorting.conditions import path_position
 from resolvers.sorting.ordering import PlaceOrder
-from store.metadata.tree_version import by_level
-from store.model.keys import Path, first_rank, last_segment, node_key, siblings
+from store.engine import ReadUsage, Store
+from store.metadata.tree_version import StoredVersion, by_level
+from store.model.decoding import decoded
+from store.model.keys import HIERARCHIES, Path, first_rank, last_segment, node_key, siblings
 from store.model.records import Record
+
+
+async def undefined_hierarchies(store: Store, defined: Container[str], reads: ReadUsage) -> list[str]:
+    """The hierarchies that have nodes in the store and are not among the defined ones; one Query."""
+    versions = [item for item in await store.range(HIERARCHIES, reads) if item["pk"] not in defined]
+    return [cast(str, item["pk"]) for item in versions if any(decoded(item, StoredVersion).shape.values())]
 
 
 async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:

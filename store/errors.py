@@ -37,6 +37,8 @@ of a damaged item, which is not shown to callers who may read only a part.
 import json
 import math
 import re
+import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -308,6 +310,11 @@ class _Collecting:
 def quantity(number: int, thing: str, things: str = "") -> str:
     """`1 node`, `2,500 nodes`; `things` where that is not the singular with an s."""
     return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
+
+
+def install_hint(*packages: str) -> str:
+    """The end of a message about packages that are missing: how they come to where this runs."""
+    return f"install with: {shlex.join([sys.executable, '-m', 'pip', 'install', *packages])}"
 
 
 def shorten(text: str, limit: int = 60) -> str:

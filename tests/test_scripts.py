@@ -169,7 +169,7 @@ def prepared(checkout, path):
     programs = checkout / ".venv/bin"
     programs.mkdir(parents=True)
     (checkout / ".venv/pyvenv.cfg").write_text(f"command = python3 -m venv {checkout}/.venv\n")
-    clade = 'echo "clade $*${CLADE_WRITES:+ writes $CLADE_WRITES}"'
+    clade = 'echo "clade $*${CLADE_WRITES:+ writes $CLADE_WRITES}${CLADE_DEMO:+ demo}"'
     python = f'case "$*" in *"-m pip"*) exit 1;; esac; exec {sys.executable} "$@"'  # not into this environment
     for name, script in {"python": python, "pip": "exit 0", "clade": clade}.items():
         interpreter(programs, name, script)
@@ -183,8 +183,22 @@ OURS = {"CLADE_STORE": "dynamodb://ours"}
 
 
 def test_the_demo_data_is_loaded_only_into_the_default_store(prepared, path):
-    assert start(prepared, path) == (0, f"clade demo\n{ALLOWED}clade serve writes on\n")
+    assert start(prepared, path) == (0, f"{ALLOWED}clade serve writes on demo\n")
     assert start(prepared, path, **OURS) == (0, f"{ALLOWED}clade serve writes on\n")
+    for named in (["--store", "sqlite:///x.db"], ["--store=sqlite:///x.db"]):
+        words = " ".join(named)
+        assert start(prepared, path, "serve", *named) == (0, f"{ALLOWED}clade serve {words} writes on\n")
+
+
+def test_help_is_shown_and_nothing_else_is_done(checkout, path):
+    before = {*checkout.rglob("*")}
+    status, output = start(checkout, path, "serve", "--port", "1", "--help")  # without Python, nor an environment
+    assert (status, output.partition(" ")[0]) == (0, "scripts/serve")
+    assert {*checkout.rglob("*")} == before
+
+
+def test_help_has_the_options_of_the_server_once_it_is_installed(prepared, path):
+    assert start(prepared, path, "serve", "-h")[1].endswith("\nclade serve --help\n")
 
 
 @pytest.mark.parametrize("options", [("--port", "1", "--host=localhost"), ("--host", "127.0.0.1"), ("--host", "::1")])
@@ -277,7 +291,7 @@ def test_the_commands_of_the_image_run_in_a_clean_environment(installed, request
     assert "Loaded 39," in output
     assert "/graphql" in output
     again = served(installed, ".venv/bin/clade", *serve[1:], cwd=tmp_path, **settings)
-    assert "The store is not empty, so no demo data was loaded." in again
+    assert "demo data" not in again
 
 
 def image_command() -> list[str]:

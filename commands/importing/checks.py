@@ -3,11 +3,11 @@ with the options that make this tree. `--describe` takes these options.
 """
 
 import re
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from commands.importing.files import FileFormat, FileOptions, Source
+from commands.output import shell_words
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy, Level, may_stand
 from store.transfer.formats.columns import fold
@@ -169,7 +169,7 @@ def _check_shape(hierarchy: Hierarchy, source: str, sample: Sample, rows: Rows, 
 
 def _shape(seen: str, options: Sequence[str] = (), other: str = "write a file of paths") -> Doubt:
     """The doubt of a shape that was seen, with the options that import it, or another way out where there are none."""
-    way_out = f"{shlex.join(options)} imports this tree" if options else other
+    way_out = f"{shell_words(options)} imports this tree" if options else other
     return Doubt(Guess.SHAPE, f"{seen}; {way_out}.", options)
 
 
@@ -282,8 +282,8 @@ def _check_paths(
             level = hierarchy.levels[next(iter(hierarchy.levels))].name.lower()
             raise BadInput(
                 f'Column "{shorten(column)}" of {source} is no attribute of a level of {hierarchy.name}; '
-                f"{shlex.join(['--attr', f'{level}.ATTRIBUTE={column}'])} or "
-                f"{shlex.join(['--name-in', f'{level}.LANGUAGE={column}'])} gives it a place, --ignore-unknown leaves "
+                f"{shell_words(['--attr', f'{level}.ATTRIBUTE={column}'])} or "
+                f"{shell_words(['--name-in', f'{level}.LANGUAGE={column}'])} gives it a place, --ignore-unknown leaves "
                 "it out."
             )
 
@@ -298,7 +298,7 @@ def _check_groups(
         raise Doubt(
             Guess.SHAPE,
             f'Column "{shorten(merged[0])}" of {source} has merged cells, and only the first of the merged ones has a '
-            f"value; {shlex.join(words)} gives it to all of them.",
+            f"value; {shell_words(words)} gives it to all of them.",
             words,
         )
     for column in found.keys:
@@ -309,8 +309,8 @@ def _check_groups(
             words = ["--null", f"{column}={min(ditto)}", "--fill-down", column]
             raise Doubt(
                 Guess.SHAPE,
-                f'Column "{shorten(column)}" of {source} has {shorten(min(ditto))} as a key; {shlex.join(words[:2])} '
-                f"takes it as no value, and with {shlex.join(words[2:])} it is the value above.",
+                f'Column "{shorten(column)}" of {source} has {shorten(min(ditto))} as a key; {shell_words(words[:2])} '
+                f"takes it as no value, and with {shell_words(words[2:])} it is the value above.",
                 words,
             )
     levels: dict[str | None, str | None] = {one.key: one.level for one in found.levels} | {None: None}
@@ -327,6 +327,7 @@ def _check_groups(
             Guess.SHAPE,
             f'Column "{shorten(column)}" of {source} has values only in the first rows of groups: '
             f'"{shorten(below)}" stands below the row of "{shorten(above)}", and would skip this level; '
-            f"{shlex.join(words)} gives empty cells the value above. Where such rows have none, --yes imports them so.",
+            f"{shell_words(words)} gives empty cells the value above. Where such rows have none, --yes imports them "
+            "so.",
             words,
         )

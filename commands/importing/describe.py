@@ -3,7 +3,6 @@ and a trial of the first rows.
 """
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 
@@ -13,6 +12,7 @@ from typer.core import TyperOption
 from commands import interrupt
 from commands.importing.checks import check_file, check_unmatched
 from commands.importing.files import FileOptions, NoLevels, Source, format_of
+from commands.output import say, shell_words
 from store.errors import BadInput, quantity, shorten
 from store.transfer.formats.columns import ColumnOptions
 from store.transfer.formats.shapes import Sample
@@ -76,12 +76,15 @@ class Given:
         words = self.words()
         given = {*pairwise(words)}
         words += [word for pair in pairs if pair not in given for word in pair]
-        self.said.append(f"Proposed command:\n  {shlex.join(words)}")
+        if any("\0" in word for word in words):
+            self.said.append("No command is proposed: a name has the character NUL, which no shell passes; rename it.")
+            return
+        self.said += ["Proposed command:", f"  {shell_words(words)}"]
 
-    def print(self) -> None:
+    def say(self) -> None:
         """Print the description so far."""
-        for line in [*self.seen, *self.said]:
-            typer.echo(line)
+        if lines := [*self.seen, *self.said]:
+            say(*lines)
 
 
 def describe_file(given: Given, plan: ImportPlan, source: Source, options: FileOptions) -> None:
@@ -89,7 +92,7 @@ def describe_file(given: Given, plan: ImportPlan, source: Source, options: FileO
 
     Raises BadInput for a file that no command would import, and Doubt where options make it another one.
     """
-    hierarchy, say = plan.hierarchy, given.said.append
+    hierarchy = plan.hierarchy
     try:
         found = format_of(hierarchy, source.file, given.params["format_name"], options)
     except NoLevels as error:
@@ -111,7 +114,7 @@ def describe_file(given: Given, plan: ImportPlan, source: Source, options: FileO
         tree.spool()
         interrupt.run(tree.place(None))
     if sentence := check_sample(plan, source.name, found.format):
-        say(sentence)
+        given.said.append(sentence)
     given.propose(found.options.pairs())
 
 
@@ -170,7 +173,7 @@ def _check_cells(source: str, options: ColumnOptions, sample: Sample) -> None:
         fitting = [example for example in EXAMPLES if all(_fits(example, cell) for cell in numbers)]
         words += ["--numbers", fitting[0]] if fitting else []
     if words:
-        raise Doubt(Guess.SHAPE, f"Cells of {source} have no value, or other numbers; {shlex.join(words)}.", words)
+        raise Doubt(Guess.SHAPE, f"Cells of {source} have no value, or other numbers; {shell_words(words)}.", words)
 
 
 def _fits(example: str, cell: str) -> bool:

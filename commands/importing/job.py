@@ -31,7 +31,7 @@ from commands.importing.tables import (
     tree_format,
 )
 from commands.interrupt import interruptible
-from commands.output import by_level, print_json
+from commands.output import by_level, print_json, say
 from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
 from store.engine import Store
 from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain, quantity
@@ -134,7 +134,7 @@ class ImportJob:
         except CladeError as error:
             # A lost store may hide that another transaction was under way.
             if (self.outcome.written or isinstance(error, Unavailable)) and not isinstance(error, Uncertain):
-                typer.echo(self._progress("Failed"), err=True)
+                say(self._progress("Failed"), err=True)
             raise
         self._seconds = time.monotonic() - started
 
@@ -284,16 +284,16 @@ class ImportJob:
         """Print the changes, made or planned."""
         outcome, kept, rows, keys = self.outcome, self._kept, self.plan.repeated, len(self.plan.unseen)
         size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
-        typer.echo(f"{self.source.name}: {size} in {self._seconds:.1f} s.")
+        say(f"{self.source.name}: {size} in {self._seconds:.1f} s.")
         would = "would be " if self.dry_run else ""
         for event, verb in VERBS.items():
             if counts := by_level(self.hierarchy, outcome.counts(event)):
                 levels = ", ".join(f"{count:,} {level}" for level, count in counts.items())
-                typer.echo(f"{would}{verb}: {sum(counts.values()):,} ({levels})")
+                say(f"{would}{verb}: {sum(counts.values()):,} ({levels})")
                 for example in outcome.examples[event] if self.dry_run or event is Event.MOVED else ():
-                    typer.echo(f"  {example}")
+                    say(f"  {example}")
         if not outcome.written:
-            typer.echo(f"Nothing {'would change' if self.dry_run else 'changed'}.")
+            say(f"Nothing {'would change' if self.dry_run else 'changed'}.")
         parents = ", ".join(f"{count:,} {level}" for level, count in outcome.parents.items())
         for number, sentence in (
             (outcome.unchanged, f"unchanged: {outcome.unchanged:,}"),
@@ -304,9 +304,9 @@ class ImportJob:
             (keys, f"{quantity(keys, 'key')} had invisible characters or blanks, which were removed."),
         ):
             if number:
-                typer.echo(sentence)
+                say(sentence)
         for sentence in [*(self.format.tree.sentences if self.format.tree else ()), *self.plan.undefined.sentences()]:
-            typer.echo(sentence)
+            say(sentence)
         self._report_rejected()
 
     def _print_json(self) -> None:
@@ -331,7 +331,7 @@ class ImportJob:
         by row, and the file.
         """
         if self.prune and self.plan.unclear:
-            typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
+            say("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
         reasons: dict[int, str] = {}
         for rejection in self.outcome.rejections:
             earlier = reasons.get(rejection.number)
@@ -346,13 +346,13 @@ class ImportJob:
             elif not self.dry_run and _is_file_of_rejected_rows(target, rejected):
                 target.unlink()  # of an earlier import
         except BadInput as error:
-            typer.echo(error, err=True)
+            say(error, err=True)
         if reasons:
             first = f". The first {MAX_REASONS}:" if len(reasons) > MAX_REASONS else ":"
             place = f"; written to {written}" if written else ""
-            typer.echo(f"rejected: {quantity(len(reasons), 'row')}{place}{first}", err=True)
+            say(f"rejected: {quantity(len(reasons), 'row')}{place}{first}", err=True)
             for number in sorted(reasons)[:MAX_REASONS]:
-                typer.echo(f"  {self.source.name}, row {number}: {reasons[number]}", err=True)
+                say(f"  {self.source.name}, row {number}: {reasons[number]}", err=True)
         return reasons, written
 
     def _write_rejected(self, target: Path, rejected: RejectedRows, reasons: dict[int, str]) -> None:
@@ -416,7 +416,7 @@ def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: T
                 check_unmatched(job.hierarchy, source, error.table, job.taken)
                 raise
             for guess in found.guesses:
-                typer.echo(f"{source.name}: {guess}", err=True)
+                say(f"{source.name}: {guess}", err=True)
             check_file(job.hierarchy, source, found, options, ignore_unknown=job.ignore_unknown)
             if Guess.SHAPE not in job.taken and found.format.tree is None and found.format.by_id is None:
                 check_sample(job.new_plan(), source.name, found.format, ENOUGH_ROWS)
@@ -439,10 +439,10 @@ def _ask(attempt: Callable[[], None], job: ImportJob, given: Given) -> None:
                     continue
                 if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
                     raise BadInput(f"{doubt} {OVERRIDE}") from None
-                ask(f"{doubt}\nImport it as it is?")
+                ask("Import it as it is?", str(doubt))
                 job.taken.add(doubt.guess)
     finally:
-        given.print()
+        given.say()
 
 
 def _import_table(given: Given, options: FileOptions, table_options: TableOptions, job: ImportJob) -> None:
@@ -490,7 +490,7 @@ def _import_table(given: Given, options: FileOptions, table_options: TableOption
                 job.run(table.source, form)
             finally:
                 for sentence in reader.sentences():
-                    typer.echo(sentence, err=True)
+                    say(sentence, err=True)
 
         _ask(attempt, job, given)
 

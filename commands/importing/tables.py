@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import typer
-
 from commands import interrupt
 from commands.common import progress
 from commands.importing.checks import check_keys
 from commands.importing.describe import Given, check_sample, describe_columns
 from commands.importing.files import FileOptions, Source, columns, parent_tree, tree_reader
 from commands.interrupt import interruptible
+from commands.output import say
 from store.connect import DynamoDBUrl
 from store.dynamodb.client import DynamoDBClient
 from store.errors import BadInput, quantity, shorten
@@ -138,7 +137,7 @@ def tree_format(hierarchy: Hierarchy, table: TableSource, options: FileOptions) 
     )
     cells, guesses = tree_reader(hierarchy, header, options)
     for guess in guesses:
-        typer.echo(f"{table.source.name}: {guess}", err=True)
+        say(f"{table.source.name}: {guess}", err=True)
     reader = TreeItemReader(hierarchy, [], [], left_out=table.left_out, header=header, read=cells.row)
     form = Format(lambda: read_export(table.export, reader), REJECTED_JSON._replace(ending=".json"))
     return form._replace(tree=parent_tree(hierarchy, options, cells, form.read)), reader
@@ -151,21 +150,23 @@ def describe_table(
 
     Raises BadInput where each command would reject most of the sample.
     """
-    left_out, source, say = table.left_out, table.source.name, given.said.append
+    left_out, source = table.left_out, table.source.name
     left_out.clear()
     items = [*first_items(table.export, SAMPLE_ITEMS, left_out)]
     if not items:
         raise BadInput(f"{source} has no items to describe.")
     left_out.ask()
     names = table.keys or next(iter(key_candidates(items)), ())
-    say(f"{source}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(names) or 'unknown'}")
+    given.said.append(
+        f"{source}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(names) or 'unknown'}"
+    )
     given.said += [f"  {' / '.join(key_text(item.get(name)) for name in names)}" for item in items[:SHOWN_KEYS]]
     found = [Proposal(table.keys, options.templates, columns)]
     if not options.templates and not columns.levels:
         found = proposals(hierarchy, items, table.keys)
     values = [key_text(item.get(names[0])) for item in items] if names else []
     if values and are_ids(values) and not (found and found[0].templates):
-        say(f"The keys are ids, such as {shorten(values[0])}: they say no levels.")
+        given.said.append(f"The keys are ids, such as {shorten(values[0])}: they say no levels.")
     reason = ""
     for proposal in found:
         try:
@@ -213,13 +214,13 @@ async def _scan(url: DynamoDBUrl, files: Sequence[Path], options: TableOptions, 
         scan = TableScan(client, options.units_per_second)
         await scan.describe(with_expiry=not options.ttl and not options.keep_deleted)
         if scan.expiry is None:
-            typer.echo(
+            say(
                 f"The time to live of {url.table} is unknown, since DescribeTimeToLive is not allowed; --ttl names it.",
                 err=True,
             )
-        typer.echo(f"Reading the first page of {url.table}." if one_page else scan.sentence(), err=True)
+        say(f"Reading the first page of {url.table}." if one_page else scan.sentence(), err=True)
         with progress("Scanning", "items", scan.table_items or None) as meter:
             scan.on_items = meter
             await scan.run(files, one_page=one_page)
-    typer.echo(f"Read {quantity(scan.items, 'item')} with {scan.units:,.1f} read units.", err=True)
+    say(f"Read {quantity(scan.items, 'item')} with {scan.units:,.1f} read units.", err=True)
     return scan

@@ -28,6 +28,10 @@ from store.model.attributes import COMPOUND, Attribute, Kind
 from store.model.hierarchy import RESERVED, Hierarchy
 
 SETTING = "CLADE_HIERARCHIES"
+_UNDEFINED = (
+    'The store has nodes of the hierarchy "{}", which no class defines. Was it renamed? Its name stays: '
+    f'hierarchy="{{}}", whatever the classes are called. Else add its classes to {SETTING}.'
+)
 OWN_MODULES = ("graph.hierarchies.locations", "graph.hierarchies.categories")
 _OUR_FRAMES = frozenset(module.__file__ for module in (attribute, node)) | {__file__}
 
@@ -81,6 +85,11 @@ def served(names: str | None = None) -> list[type[Node]]:
             _check_levels(cls)
     check_names(list(found.values()))
     return list(found.values())
+
+
+def undefined_text(name: str) -> str:
+    """What is wrong where the store has nodes of a hierarchy that is not served, and the ways out."""
+    return _UNDEFINED.format(name, name)
 
 
 def hierarchies(names: str | None = None) -> dict[str, Hierarchy]:

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -18,8 +18,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from graph.errors import REPAIR_HINT, STORE_MESSAGE, log_unreadable
+from graph.hierarchies.registry import undefined_text
+from resolvers.roots import undefined_hierarchies
 from resolvers.search.finder import missing_items
-from store.engine import Store
+from store.engine import ReadUsage, Store
 from store.errors import CladeError, Unavailable
 from store.model.hierarchy import Hierarchy
 
@@ -119,6 +121,13 @@ async def log_missing_items(store: Store, hierarchies: Iterable[Hierarchy]) -> N
     with suppress(CladeError):
         for text in await missing_items(store, hierarchies):
             logger.warning("%s %s", text, REPAIR_HINT)
+
+
+async def log_undefined(store: Store, hierarchies: Container[str]) -> None:
+    """Log at the start which hierarchies are stored and not served: after a change of a name all seem to be empty."""
+    with suppress(CladeError):
+        for name in await undefined_hierarchies(store, hierarchies, ReadUsage()):
+            logger.warning(undefined_text(name))
 
 
 async def alive(request: Request) -> Response:

@@ -36,7 +36,7 @@ from store.metadata.tree_version import (
 from store.model.attributes import Value
 from store.model.decoding import problem_of
 from store.model.hierarchy import LEVEL_NAME, Hierarchy, Undefined
-from store.model.keys import Key, hierarchy_of, siblings, tree_version_key
+from store.model.keys import Key, hierarchy_of, listed, siblings, tree_version_key
 from store.model.records import Counts, Item, key_of, nonzero_counts
 from store.reading import ActiveMoves, recent_moves, registered_moves
 from store.writing.edit_request import RESULTS, StoredResult
@@ -213,13 +213,13 @@ class Check:
             except DamagedItem as error:
                 return Finding(name, "", f"the roots were not checked, a running move is damaged: {error.problem}")
             shape = await self._listed(name, version, moves)
-            problem = _roots_problem(version, shape, moves)
+            problem = _roots_problem(name, version, shape, moves)
             if problem is None:
                 return None
             if before == (before := (version, shape)):
                 values: Item = {
                     "n": number_of(version) + 1, "shape": cast(Value, shape), "aliases": False,
-                    "moves": encode_moves(moves.refs) or None, "log_expires": expiry_of(version),
+                    "moves": encode_moves(moves.refs) or None, "log_expires": expiry_of(version), **listed(name),
                 }  # fmt: skip
                 return Finding(name, "", problem, Fix.of(tree_version_key(name), version, values))
             await asyncio.sleep(SETTLE_SECONDS)
@@ -261,7 +261,7 @@ def _lists(version: Item | None, ref: ActiveMoveRef) -> bool:
         return True
 
 
-def _roots_problem(version: Item | None, shape: Counts, moves: ActiveMoves) -> str | None:
+def _roots_problem(name: str, version: Item | None, shape: Counts, moves: ActiveMoves) -> str | None:
     """The problem of the version of a hierarchy's roots, None where it is right."""
     found = version.get("shape") if version else {}
     problems = []
@@ -271,6 +271,11 @@ def _roots_problem(version: Item | None, shape: Counts, moves: ActiveMoves) -> s
         problems.append(mismatch("shape", counts_text(found), counts_text(shape)))
     if version is not None and (damage := problem_of(version, StoredVersion)):
         return f"version of the roots: {'; '.join(problems) or damage}"
+    problems += [
+        mismatch(attribute, value_text(version.get(attribute)), value_text(value))
+        for attribute, value in listed(name).items()
+        if version is not None and version.get(attribute) != value
+    ]
     refs = decode_moves(version)
     problems += [f"the move {ref.id} is not running" for ref in refs if ref not in moves.refs]
     return f"version of the roots: {'; '.join(problems)}" if problems else None

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from store.errors import BadPath, WrongLayout, shorten
 from store.model.attributes import Value
 from store.model.decoding import Count, Number, Partition, SortKey, Time, decoded
-from store.model.keys import Key, hierarchy_of, log_key, path_of, tree_version_key
+from store.model.keys import Key, hierarchy_of, listed, log_key, path_of, tree_version_key
 from store.model.paths import format_path, parse_path
 from store.model.records import ABSENT, Counts, Item, Put, Record
 
@@ -108,7 +108,8 @@ class TreeVersion:
 
     `has_redirects` is whether a node has ever left a path of the tree by a move, so that there may be redirects.
     `moves` are those that run with an end in it, and `log_expires` is when the last item of its change log expires. The
-    version of a hierarchy's roots counts the roots alone, and lists the moves with an end that is a root.
+    version of a hierarchy's roots counts the roots alone, lists the moves with an end that is a root, and is in the
+    list of all hierarchies.
     """
 
     partition: str
@@ -176,6 +177,8 @@ class TreeVersion:
             "shape": cast(Value, changed_counts(self.shape, change)),
             "aliases": self.has_redirects or has_redirects,
         }  # fmt: skip
+        if "#" not in self.partition:
+            item |= listed(self.partition)
         if expires := self.next_expires(now) if now else self.log_expires:
             item["log_expires"] = expires
         if running := self.moves if moves is None else moves:

@@ -25,10 +25,11 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | the table | `pk` | `sk` | all items; a subtree: one range |
 | `by_parent` | `parent`: `location#US#NE#`, of roots `location` | `rank`: `CITY#Omaha#` | nodes; children: one range |
 | | `words/location#oma` | `0<weight><depth><name>#<id>` | word items: search/words.py |
+| | `!` | `location` | versions of hierarchies' roots, so that one Query tells which hierarchies are stored |
 | `by_level` | `tier`: `location#US@CITY@2` | `sk` | nodes; a level at one depth of a subtree: one range |
 
-Only nodes have `tier`, so only they are in `by_level`. Only nodes and word items have `parent` and `rank`, in
-partitions of their own. The indexes hold whole items.
+Only nodes have `tier`, so only they are in `by_level`. Only nodes, word items and versions of roots have `parent` and
+`rank`, in partitions of their own. The indexes hold whole items.
 
 In a key every character up to and including `%` is percent-encoded, all others stay as they are. So the `#` that
 closes a segment and the `$` that ends a range sort below any character of a name, and the byte order of keys is the
@@ -218,6 +219,10 @@ class KeyRange:
         return KeyRange(self.index, self.partition, self.lo, min(self.hi, key))
 
 
+HIERARCHIES = KeyRange(Index.BY_PARENT, "!", "a", "{")  # which comes after z
+"""The versions of the roots of all hierarchies, whose names begin with these letters."""
+
+
 def just_after(key: str) -> str:
     """The least bound above `key` and below all longer keys that begin with it, which never continue with `!`."""
     return key + "!"
@@ -248,6 +253,11 @@ def siblings(parent: str, level: str | None = None) -> KeyRange:
     if level is None:
         return KeyRange(Index.BY_PARENT, parent, "A", just_after("["))  # levels are upper-case names
     return KeyRange(Index.BY_PARENT, parent, f"{level}#", prefix_end(f"{level}#"))
+
+
+def listed(hierarchy: str) -> dict[str, str]:
+    """The attributes by which `HIERARCHIES` has a hierarchy."""
+    return {"parent": HIERARCHIES.partition, "rank": hierarchy}
 
 
 def level_range(pk: str, level: str, depth: int, lo: str, hi: str) -> KeyRange:

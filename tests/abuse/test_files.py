@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from itertools import islice
 from pathlib import Path
 
 import openpyxl
@@ -15,7 +16,7 @@ from store.transfer.formats.columns import LevelColumns, RowReader
 from store.transfer.formats.csv import csv_table
 from store.transfer.formats.json import is_nodes, json_table, read_objects
 from store.transfer.formats.json_trees import NodeReader
-from store.transfer.formats.lines import read_jsonl
+from store.transfer.formats.lines import TOO_LONG, read_jsonl
 from store.transfer.formats.source import content_name
 from store.transfer.formats.tables import read_table
 from store.transfer.formats.workbooks import excel_table, parquet_table
@@ -102,6 +103,26 @@ def read_json(file: Path) -> None:
     else:
         table, _ = json_table(file, objects)
         list(read_table(table, RowReader(COUNTRIES, table.header)))
+
+
+@pytest.mark.parametrize("shape", ["text", "list", "struct"])
+def test_a_long_text_in_all_rows_of_parquet_is_in_memory_once(tmp_path, shape):
+    """It is written once, and would be a gigabyte in a batch of rows."""
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, *[1] * 99]), ["US", "x" * 11_000_000])
+    column = texts
+    if shape == "list":
+        column = pyarrow.ListArray.from_arrays(range(101), texts)
+    elif shape == "struct":
+        column = pyarrow.StructArray.from_arrays([texts], ["name"])
+    file = tmp_path / "cities.parquet"
+    parquet.write_table(pyarrow.table({"Country": column}), file, store_schema=False)
+    default = pyarrow.default_memory_pool()
+    pool = pyarrow.proxy_memory_pool(default)  # which counts by itself
+    pyarrow.set_memory_pool(pool)
+    rows = list(islice(parquet_table(file).rows(), 5))
+    pyarrow.set_memory_pool(default)
+    assert pool.max_memory() < 200_000_000
+    assert {reason for _, _, reason, _ in rows[1:]} == ({None} if shape == "list" else {TOO_LONG})
 
 
 def test_texts_of_parquet_that_are_not_utf_8_are_one_sentence(tmp_path):

@@ -64,8 +64,8 @@ def test_a_check_of_a_different_or_missing_file_fails_with_one_line_and_writes_n
         refused = run("--check", file)
         assert refused.exit_code == 1
         assert (
-            refused.output
-            == f"clade: {file} differs from the served schema; run the command without --check to update it.\n"
+            str(refused.exception)
+            == f"{file} differs from the served schema; run the command without --check to update it."
         )
     assert old.read_text() == "type Query { old: Int }"
     assert list(tmp_path.iterdir()) == [old]

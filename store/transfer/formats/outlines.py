@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from store.errors import BadInput, shorten
+from store.model.keys import MAX_SEGMENTS
 from store.transfer.formats.columns import text_of
 from store.transfer.formats.lines import line_of, text_lines
 from store.transfer.formats.tables import Table, TableRow, read_table
@@ -101,6 +102,8 @@ class OutlineReader(TreeReader):
         key = self._text(cells, tree.key) if tree.key else name
         if not key or depth < 0:
             raise BadInput("it has no key" if not key else f"its depth is less than {self._base}, that of the first")
+        if depth >= MAX_SEGMENTS:
+            raise BadInput(f"it is below {depth} others, and a path has at most {MAX_SEGMENTS} keys")
         if depth > len(self._path):
             raise BadInput("it is deeper by more than one than the row before it")
         if level is None:

@@ -29,7 +29,7 @@ from store.transfer.formats.columns import (
     text_of,
     typed_text,
 )
-from store.transfer.formats.lines import FIXED, row_of
+from store.transfer.formats.lines import FIXED, MAX_LINE_BYTES, TOO_LONG, row_of
 from store.transfer.formats.source import JSON_REASON, RejectedRows, csv_line, free_name
 from store.transfer.rows import Rejection, Row, TextRows
 
@@ -179,6 +179,12 @@ def checked_header(file: Path, header: list[str]) -> list[str]:
     if len(header) > MAX_COLUMNS:
         raise BadInput(f"{file.name} has {len(header):,} columns; at most {MAX_COLUMNS:,} are read.")
     return header
+
+
+def bounded_row(number: int, cells: Sequence[object]) -> TableRow:
+    """The row of these cells, or its error where their texts are longer than a line of a text file may be."""
+    size = sum([len(one) for one in cells if isinstance(one, str)])
+    return (number, cells, None, None) if size <= MAX_LINE_BYTES else (number, (), TOO_LONG, "")
 
 
 def flat(fields: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, object]:

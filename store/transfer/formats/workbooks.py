@@ -2,26 +2,22 @@
 
 import re
 import warnings
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
-from xml.etree import ElementTree
+from typing import Any
 
-from store.errors import BadInput, shorten
+from store.errors import BadInput, install_hint, shorten
 from store.transfer.formats.columns import ShownCell, named, text_of
 from store.transfer.formats.shapes import TITLE_ROWS, check_titles
-from store.transfer.formats.tables import Table, TableRow, checked_header, flat
+from store.transfer.formats.tables import Table, TableRow, bounded_row, checked_header, flat
+from store.transfer.formats.workbook_parts import MAX_CELL_CHARACTERS, Parts, SheetScan, TextScan
 
-MAX_SHEET_ROWS = 1_048_576  # as many as Excel has
+MAX_FORMAT_CHARACTERS = 255  # of a number format of Excel
 MAX_DIGITS = 15  # of a number, of which Excel keeps no more
 MAX_GENERAL, MIN_GENERAL = 11, Decimal("0.0001")  # characters and value that the format General shows as they are
-_VALUE, _FORMULA, _ROW, _MERGED = [
-    f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{tag}" for tag in "v f row mergeCell".split()
-]
 _SECTION_END = re.compile(r";(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)")  # outside of quotes
 _TOKEN = re.compile(
     r"""(?P<mark>[0#.])|"([^"]*)"|\\(.)|([-+$(): ])"""
@@ -30,8 +26,7 @@ _TOKEN = re.compile(
 )
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a control character in a text
 _UNCOMPUTED = "The formula has no computed value; open the file in Excel and save it."
-BATCH_ROWS = 1_000
-_EXTRA = "install it with: pip install 'clade-graphql[files]'"
+BATCH_ROWS, BATCH_BYTES = 1_000, 16_000_000  # of Parquet
 
 
 def excel_table(
@@ -43,32 +38,42 @@ def excel_table(
     of these columns. Raises BadInput where the workbook cannot be read, or the rows are wider than its first one.
     """
     try:
-        from openpyxl import load_workbook
         from openpyxl.cell.read_only import EMPTY_CELL
-        from openpyxl.utils import range_boundaries
+        from openpyxl.reader.excel import ExcelReader
+        from openpyxl.xml.constants import SHARED_STRINGS, WORKSHEET_TYPE
     except ImportError:
-        raise BadInput(f"Excel files need openpyxl; {_EXTRA}") from None
-    with _readable(file), zipfile.ZipFile(file) as archive:
+        raise BadInput(f"Excel files need openpyxl; {install_hint('openpyxl')}") from None
+    with _readable(file):
         warnings.filterwarnings("ignore", module="openpyxl")  # of what it does not keep, such as validations
-        book = load_workbook(file.open("rb"), read_only=True, data_only=True, keep_links=False)
-        sheets = {one.title: one for one in book.worksheets}
+        with file.open("rb") as opened:
+            reader = ExcelReader(opened, read_only=True, data_only=True, keep_links=False)
+        reader.archive = archive = Parts(file)
+        reader.read_manifest()
+        archive.postponed = {one.PartName[1:] for one in reader.package.findall(WORKSHEET_TYPE)}
+        archive.streamed = {one.PartName[1:] for one in reader.package.findall(SHARED_STRINGS)} | archive.postponed
+        for part in archive.streamed - archive.postponed:
+            with archive.open(part) as content:
+                TextScan(content)
+        reader.read()  # which would look through each sheet that does not say its size
+        archive.postponed.clear()
+        sheets = {one.title: one for one in reader.wb.worksheets}
         if sheet is not None and sheet not in sheets:
             raise BadInput(f'{file.name} has no sheet "{sheet}"; it has {named([*sheets])}.')
         name = sheet or next(iter([*[name for name in sheets if sheets[name].sheet_state == "visible"], *sheets]))
         with archive.open(sheets[name]._worksheet_path) as content:
-            found, uncomputed = _facts(content)
+            found = SheetScan(content)
         sheets[name].reset_dimensions()  # by which rows would be cut where they are wrong
-        ranges = [range_boundaries(one) for one in found]
 
     def rows(first: int) -> Iterator[TableRow]:
         """The rows from one on that are not empty, without empty cells at their ends."""
         with _readable(file):
-            for number, row in enumerate(sheets[name].iter_rows(), start=1):
-                cells = [None if one is EMPTY_CELL else _cell(one, uncomputed) for one in row]
+            # What comes after the rows, such as links, is not read: the library would keep it.
+            for number, row in enumerate(islice(sheets[name].iter_rows(), found.last), start=1):
+                cells = [None if one is EMPTY_CELL else _cell(one, found.uncomputed) for one in row]
                 while cells and cells[-1] in (None, ""):
                     cells.pop()
                 if cells and number >= first:
-                    yield number, cells, None, None
+                    yield bounded_row(number, cells)
 
     start, header = 0, list(column_names)
     if not header:
@@ -82,7 +87,7 @@ def excel_table(
         if not header_row:
             check_titles(f"Row {{}} of {file.name}", sample, are_padded=True)
         start, header = sample[0][0], [text.strip() for text in sample[0][1]]
-    columns = {one for left, top, right, end in ranges if start < top < end for one in range(left, right + 1)}
+    columns = {*found.merged(start)}
     merged = [one for number, one in enumerate(header, start=1) if number in columns]
     return Table(checked_header(file, header), lambda: rows(start + 1), merged)
 
@@ -94,6 +99,8 @@ def shown_number(value: float, code: str) -> str | None:
     decimal point and literal characters. Thousands, percent, fractions, exponents and conditions are not known, as
     most of them depend on the language of who looks at them; nor is a number of more digits than Excel keeps.
     """
+    if len(code) > MAX_FORMAT_CHARACTERS:
+        return None
     number = Decimal(f"{value:.{MAX_DIGITS}g}")
     sections = _SECTION_END.split(code)
     index = 1 if number < 0 < len(sections) - 1 else 2 if number == 0 and len(sections) > 2 else 0
@@ -131,45 +138,64 @@ def parquet_table(file: Path) -> Table:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise BadInput(f"Parquet files need pyarrow; {_EXTRA}") from None
+        raise BadInput(f"Parquet files need pyarrow; {install_hint('pyarrow')}") from None
     with _readable(file, "Parquet"), parquet.ParquetFile(file) as opened:
-        fields = [*opened.schema_arrow]
+        schema = opened.schema_arrow
+        fields = [*schema]
         while any(pyarrow.types.is_struct(field.type) for field in fields):
             fields = [inner for field in fields for inner in field.flatten()]
         header = [field.name for field in fields]
 
     def rows() -> Iterator[TableRow]:
-        with _readable(file, "Parquet"), parquet.ParquetFile(file, pre_buffer=False) as opened:
-            batches = opened.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
-            for number, row in enumerate((row for batch in batches for row in batch.to_pylist()), start=1):
+        with _readable(file, "Parquet"), _parquet_file(file) as opened:
+            for number, row in enumerate(_parquet_rows(opened, schema), start=1):
                 values = map(flat(row).get, header)
                 cells = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in values]
-                yield number, cells, None, None
+                yield bounded_row(number, cells)
 
     return Table(checked_header(file, header), rows)
 
 
-def _facts(sheet: IO[bytes]) -> tuple[list[str], set[str]]:
-    """The merged ranges of a sheet, and its cells with a formula that has no computed value.
+def _parquet_file(file: Path) -> Any:
+    """A file whose texts stay in dictionaries where they are written so: there a long one can be in every row."""
+    from pyarrow import parquet
 
-    Raises ValueError for rows or cells that are not in order, of which the library would leave some out.
-    """
-    merged: list[str] = []
-    uncomputed: set[str] = set()
-    last = 0
-    for _, element in ElementTree.iterparse(sheet):  # noqa: S314 - expat bounds the expansion of entities
-        if element.tag == _MERGED:
-            merged.append(element.attrib["ref"])
-        elif element.tag == _ROW:
-            row = int(float(element.get("r", last + 1)))
-            cells = [one.attrib["r"] for one in element if "r" in one.attrib]
-            if not last < row <= MAX_SHEET_ROWS or cells != sorted({*cells}, key=lambda cell: (len(cell), cell)):
-                raise ValueError(f"row {row} or a cell in it is not in order")
-            formulas = [one for one in element if one.find(_FORMULA) is not None]
-            uncomputed |= {one.get("r", "") for one in formulas if one.find(_VALUE) is None}
-            last = row
-            element.clear()
-    return merged, uncomputed
+    schema = parquet.read_metadata(file).schema
+    texts = [schema.column(n).path for n in range(len(schema)) if str(schema.column(n).logical_type) == "String"]
+    return parquet.ParquetFile(file, pre_buffer=False, read_dictionary=texts)
+
+
+def _parquet_rows(opened: Any, plain: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a file, in a schema without dictionaries, by batches of about `BATCH_BYTES` or of one row."""
+    import pyarrow
+
+    for group in range(opened.num_row_groups):
+        metadata = opened.metadata.row_group(group)
+        size = BATCH_BYTES * metadata.num_rows // max(metadata.total_byte_size, 1)
+        for batch in opened.iter_batches(min(max(size, 1), BATCH_ROWS), row_groups=[group], use_threads=False):
+            step = max(BATCH_BYTES // sum(_most_bytes(column) for column in batch.columns), 1)
+            for start in range(0, batch.num_rows, step):
+                part = batch.slice(start, step)
+                if step < batch.num_rows:  # a cast has all values of lists, also of those that a slice leaves out
+                    part = part.take(pyarrow.array(range(len(part))))
+                yield from part.cast(plain).to_pylist()
+
+
+def _most_bytes(column: Any) -> int:
+    """A bound of the bytes that one value of a column has."""
+    import pyarrow
+    from pyarrow import compute
+
+    kind = column.type
+    if pyarrow.types.is_dictionary(kind):
+        return _most_bytes(column.dictionary)
+    if pyarrow.types.is_struct(kind):
+        return sum(map(_most_bytes, column.flatten()))
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind):
+        return (compute.max(compute.list_value_length(column)).as_py() or 0) * _most_bytes(column.flatten()) + 1
+    if pyarrow.types.is_string(kind) or pyarrow.types.is_binary(kind) or pyarrow.types.is_large_string(kind):
+        return (compute.max(compute.binary_length(column)).as_py() or 0) + 1
+    return int(column.nbytes) // max(len(column), 1) + 1
 
 
 @contextmanager
@@ -191,7 +217,12 @@ def _cell(cell: Any, uncomputed: set[str]) -> object:
     if isinstance(value, str):
         if cell.data_type == "e":
             return ShownCell(None, None, f"The sheet has the error {value}; mend it, or write the value.")
-        return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value) if "_x" in value else value
+        text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value) if "_x" in value else value
+        if len(text) > MAX_CELL_CHARACTERS:
+            return ShownCell(
+                None, None, f"It has {len(text):,} characters; Excel has at most {MAX_CELL_CHARACTERS:,} in a cell."
+            )
+        return text
     if value is None:
         is_formula = cell.data_type == "n" and cell.coordinate in uncomputed
         return ShownCell(None, None, _UNCOMPUTED) if is_formula else None
@@ -204,5 +235,5 @@ def _cell(cell: Any, uncomputed: set[str]) -> object:
     code = cell.number_format if number >= 164 or number in BUILTIN_FORMATS else f"number {number}"
     if code == "General" and isinstance(value, int) and abs(value) < 10**MAX_DIGITS:
         return value
-    reason = f'{value} in the format "{code}" is not known as Excel shows it; format the column as text.'
+    reason = f'{value} in the format "{shorten(code)}" is not known as Excel shows it; format the column as text.'
     return ShownCell(value, shown_number(value, code), reason)

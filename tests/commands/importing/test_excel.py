@@ -47,6 +47,7 @@ def workbook(file: Path, rows: list[list[Any]], formats: dict[str, str] | None =
         (1 / 3, "General", None), (1.25, "0.0", None), (0.00001, "General", None), (0, "#", None), (5, ";;;", None),
         (1234, "#,##0", None), (0.5, "0%", None), (1e6, "0.00E+00", None), (0.5, "# ?/?", None), (5, "yyyy", None),
         (5, "[>3]0;00", None), (5, "0.0.0", None), (5, "number 27", None), (5, '"hidden"', None), (5, "", None),
+        (5, "0" * 255, "5".zfill(255)), (5, "0" * 256, None),
     ],
 )  # fmt: skip
 def test_a_number_is_what_its_format_shows_or_is_not_known(value: float, code: str, text: str | None) -> None:
@@ -181,7 +182,10 @@ def test_the_header_is_the_row_with_this_number_or_there_is_none(clade: Clade, t
 NAMESPACE = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
 
-def patched(file: Path, rows: str, *, shared: str = "", dimension: str = "", prolog: str = "", after: str = "") -> Path:
+def patched(
+    file: Path, rows: str, *, shared: str = "", dimension: str = "", prolog: str = "", after: str = "",
+    styles: str = "",
+) -> Path:  # fmt: skip
     """A workbook whose sheet has these rows as XML, and whose shared strings are these."""
     workbook(file, [["x"]])
     source = zipfile.ZipFile(BytesIO(file.read_bytes()))
@@ -192,6 +196,7 @@ def patched(file: Path, rows: str, *, shared: str = "", dimension: str = "", pro
     parts = {name: source.read(name).decode() for name in source.namelist()}
     parts |= {"[Content_Types].xml": types, "xl/worksheets/sheet1.xml": sheet}
     parts["xl/sharedStrings.xml"] = f"<sst {NAMESPACE}>{shared}</sst>"
+    parts["xl/styles.xml"] = styles or parts["xl/styles.xml"]
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
@@ -239,6 +244,19 @@ BROKEN = {
     "cells without order": ({"rows": '<row r="1"><c r="B1"/><c r="A1"/></row>'}, "row 1 or a cell in it is not"),
     "a missing text": ({"rows": '<row r="1"><c r="A1" t="s"><v>7</v></c></row>'}, "list index out of range"),
     "half a sheet": ({"rows": "<row>"}, "mismatched tag"),
+    "a column that Excel has not": ({"rows": '<row r="1"><c r="XFE1"/></row>'}, "row 1 has more than 16,384 columns"),
+    "columns without names": ({"rows": f'<row r="1">{"<c/>" * 16_385}</row>'}, "row 1 has more than 16,384 columns"),
+    "elements in a cell": ({"rows": f"<row><c>{'<is/>' * 131_072}</c></row>"}, "row 1 has more than 131,072 elements"),
+    "other elements": ({"dimension": "<col/>" * 32_769, "rows": HEAD}, "row 1 comes after more than 32,768 elements"),
+    "deep elements": ({"rows": HEAD, "after": "<a>" * 70 + "</a>" * 70}, "elements are nested more than 64 times"),
+    "a long tag": (
+        {"rows": HEAD, "after": f'<a b="{" " * 3_000_000}"/>'},
+        "a tag or a comment has more than 1,048,576",
+    ),
+    "elements of a text": (
+        {"rows": HEAD, "shared": f"<si>{'<t/>' * 131_073}</si>"},
+        "a text has more than 131,072 elem",
+    ),
 }
 
 
@@ -251,6 +269,52 @@ def test_a_workbook_that_is_not_read_as_a_whole_stops_the_import(clade: Clade, t
     assert message in str(result.exception)
     assert "save it as .xlsx in Excel, or the sheet as CSV." in str(result.exception)
     assert not (tmp_path / "clade.db").exists()
+
+
+LONG = "x" * 32_768
+HUGE = {
+    "a cell": (
+        {"rows": f'<row r="2"><c r="B2" t="str"><v>{LONG * 8}</v></c></row>'},
+        "Cell B2 has more than 32,767 char",
+    ),
+    "a text": (
+        {"rows": HEAD, "shared": f"<si><t>{LONG * 8}</t></si>"},
+        "A text of the workbook has more than 32,767 char",
+    ),
+    "a row": (
+        {"rows": f'<row r="2">{"".join(f"<c><v>{LONG}</v></c>" for _ in range(306))}</row>'},
+        "Row 2 of the sheet has more than 10,000,000 characters",
+    ),
+    "styles": (
+        {"rows": HEAD, "styles": " " * 20_000_001},
+        "Its part xl/styles.xml has 20,000,001 bytes; at most 20,000",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HUGE)
+def test_a_part_beyond_what_excel_has_stops_the_import(clade: Clade, tmp_path: Path, what: str) -> None:
+    parts, message = HUGE[what]
+    patched(tmp_path / "a.xlsx", **parts)
+    assert message in str(clade("import", "location", "a.xlsx").exception)
+
+
+def test_a_text_that_no_cell_of_excel_has_rejects_its_row(clade: Clade, tmp_path: Path) -> None:
+    rows = "".join(
+        f'<row r="{n}"><c r="A{n}" t="inlineStr"><is><t>{text}</t></is></c></row>'
+        for n, text in ((2, LONG), (3, "_x000A_" * 32_767 + "x"), (4, "US"))
+    )
+    patched(tmp_path / "a.xlsx", HEAD + rows)
+    result = clade("import", "location", "a.xlsx")
+    for row in (2, 3):
+        said = f'row {row}: Column "Country": It has 32,768 characters; Excel has at most 32,767 in a cell.'
+        assert said in result.stderr
+    assert {*stored(clade, "location")} == {"US"}
+
+
+def test_what_comes_after_the_rows_is_not_read(tmp_path: Path) -> None:
+    links = '<hyperlinks><hyperlink of="another version"/></hyperlinks>'
+    assert texts(patched(tmp_path / "a.xlsx", HEAD, after=links)) == [["Country"]]
 
 
 @pytest.mark.parametrize("name", ["a.xls", "a.xlsb", "a.ods"])

@@ -48,6 +48,8 @@ def test_a_text_is_the_tree_that_a_person_sees(clade: Clade, tmp_path: Path, wha
 
 REFUSED = {
     "a jump": ("A\n  B\nC\n    D\n", "Row 4 has no place in the outline: it is indented as no row above it"),
+    "no end": ("".join(f"{' ' * n}A\n" for n in range(99)), "Row 33 has no place in the outline: it is below 32 "),
+    "no end of headings": ("".join(f"{'#' * n} A\n" for n in range(1, 99)), "Row 33 has no place in the outline: it "),
     "a jump at once": ("A\n  B\n    C\nD\n    E\n", "Row 5 has no place in the outline: it is deeper by more than one"),
     "another width": ("A\n    B\n  C\n", "Row 3 has no place in the outline: it is indented as no row"),
     "tabs and blanks": ("A\n\tB\n        C\n", "Row 3 has no place in the outline: tabs and blanks are mixed"),
@@ -104,6 +106,7 @@ def test_a_table_is_an_outline_by_a_column(clade: Clade, tmp_path: Path, tree_by
 
 TABLES_REFUSED = {
     "a jump": ("depth=d", "d,name\n0,A\n2,B\n", "Row 3 has no place in the outline: it is deeper by more than one"),
+    "no end": ("depth=d", "d,name\n" + "".join(f"{n},A\n" for n in range(99)), "Row 34 has no place in the outline:"),
     "no number": ("depth=d", "d,name\n0,A\nx,B\n", 'Row 3 has no place in the outline: column "d" has x and no whole'),
     "a long number": ("depth=d", f"d,name\n0,A\n{'9' * 5000},B\n", "Row 3 has no place in the outline: column"),
     "less than the first": ("depth=d", "d,name\n1,A\n0,B\n", "its depth is less than 1, that of the first"),

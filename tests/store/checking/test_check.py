@@ -131,6 +131,10 @@ DERIVED: list[tuple[Break, list[str]]] = [  # all of it follows from other items
         changed(tree_version_key("location"), shape={"COUNTRY@0": 3}),
         ["version of the roots: attribute `shape` is 3 COUNTRY@0, expected 2 COUNTRY@0"],
     ),
+    (
+        changed(tree_version_key("location"), rank=None),
+        ["version of the roots: attribute `rank` is absent, expected 'location'"],
+    ),
 ]  # fmt: skip
 
 LASTING: list[tuple[Break, str]] = [  # what only the node or its history said, so that nothing tells how it was
