@@ -40,7 +40,7 @@ USER_ERROR: Any = object_type(
         ),
         "rule": field(
             attribute_of("rule"), str | None,
-            "Broken rule, such as required, type or taken; the reference of errors lists all.",
+            "Broken rule of the documented list, such as required, type or taken.",
         ),
         "edit": field(attribute_of("edit"), int | None, "Place of the edit among several, from 0; null for one alone."),
     },
