@@ -215,6 +215,23 @@ def test_every_type_of_attribute_is_shown_alike_in_a_node_and_in_its_history(url
         expect(page.locator(".history dd").get_by_text(text, exact=True)).to_have_count(1)
 
 
+def test_computed_fields_are_columns_and_one_that_fails_says_so_in_its_place(url, visit):
+    page = visit(url, "#place/Mall")
+    for name in ("Shout", "Square"):
+        expect(page.get_by_role("columnheader", name=name)).to_be_visible()
+    expect(page.locator(".attributes")).to_contain_text("ShoutMALL")
+    rows = children(page).locator("tbody tr")
+    expect(rows.filter(has_text="Ada's")).to_contain_text("6.25")
+    expect(rows.filter(has_text="Bob's")).to_contain_text("BOB'S")
+    expect(rows.filter(has_text="Bob's")).to_contain_text("failed: Internal server error.")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    go(page, "Bob's")
+    expect(page.locator(".attributes")).to_contain_text("Squarefailed: Internal server error.")
+    opened(page, "Edit…")
+    expect(page.get_by_label("Owner (required)")).to_have_value("Bob")
+    expect(page.get_by_label("Square")).to_have_count(0)
+
+
 # -- search and addresses ----------------------------------------------------------------------------------------------
 
 
