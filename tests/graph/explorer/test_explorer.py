@@ -345,6 +345,7 @@ def test_a_key_is_asked_for_and_its_grants_are_the_roots(granted, visit):
     expect(alert).to_contain_text("Invalid or expired credential")
     use_key(page, token("read:location/US/NE"))
     expect(heading(page)).to_have_text("Omaha")
+    expect(page.get_by_role("button", name="Key in use")).to_be_focused()
     breadcrumb = page.get_by_role("navigation", name="Breadcrumb")
     expect(breadcrumb.get_by_role("listitem")).to_have_text(["Locations", "Nebraska"])
     expect(line(page, "Nebraska")).to_contain_text("US/NE")
@@ -423,6 +424,7 @@ def test_axe_finds_no_violation_and_nothing_is_wider_than_the_window(url, visit,
     expect(page.get_by_label("API key or token")).to_be_visible()
     assert violations(page) == []
     page.keyboard.press("Escape")
+    expect(page.get_by_role("banner").get_by_role("button", name="Key")).to_be_focused()
     if device == "phone":
         page.get_by_role("button", name="Show the tree").click()
         expect(line(page, "Nebraska")).to_be_visible()
