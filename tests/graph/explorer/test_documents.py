@@ -186,14 +186,17 @@ def test_values_become_forms_and_inputs(tmp_path):
           try {{ return toInput({{ type, selection }}, text, ""); }} catch (error) {{ return error.message; }}
         }});
         const old = texts(["de", "A"], ["fr", "B"]);
-        const labels = [["ean", "EAN of it."], ["iso3", "ISO code."], ["vatId", "For VAT."], ["squareFeet", "In Feet."]];
+        const labels = [["ean", "EAN of it."], ["iso3", "ISO code."], ["vatId", "For VAT."], ["squareFeet", "Feet."]];
         console.log(JSON.stringify({{ rows, typed,
-          incomplete: changedTexts(old, texts(["de", "A"], ["de", "C"], ["fr", ""], ["it", ""], ["", "D"], ["", ""])),
+          incomplete: changedTexts(old, texts(["de", "A"], ["de", "C"],
+            ["fr", ""], ["it", ""], ["", "D"], ["", ""])),
           labels: labels.map(([name, description]) => labelOf({{ name, description }})),
           changed: changedTexts(old, texts(["de", "A"], ["en", "C"])),
           merged: mergedTexts(old, texts(["de", "X"]), texts(["de", "Y"], ["fr", "B"], ["it", "Z"])) }}));"""
     )
-    found = json.loads(run("node", "--no-warnings", program, json.dumps(VALUES), json.dumps([one[:3] for one in TYPED])))
+    found = json.loads(
+        run("node", "--no-warnings", program, json.dumps(VALUES), json.dumps([one[:3] for one in TYPED]))
+    )
     for (kind, _, _, _, form, given), (made, sent, empty) in zip(VALUES, found["rows"], strict=True):
         assert form is None or made == form, kind
         assert sent == given, kind
