@@ -167,6 +167,14 @@ class ApiError extends Error {
   }
 }
 
+/** What stands in an answer instead of the value of a field that failed. */
+export class Failure {
+  /** @param {string} message */
+  constructor(message) {
+    this.message = message;
+  }
+}
+
 /** @param {unknown} error @returns {string} */
 export const sentence = (error) => (error instanceof ApiError ? error.message : `The page failed: ${error}`);
 
@@ -174,9 +182,12 @@ export const sentence = (error) => (error instanceof ApiError ? error.message : 
 const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
 const LONG_NUMBER = /^-?\d{16,}$/; // from 2^53 on, numbers of JavaScript are rounded
 
-/** The value of a text of JSON, whose integers of 16 digits or more are texts. @param {string} text @returns {any} */
-export const parsedJson = (text) =>
-  JSON.parse(text.replace(STRING_OR_NUMBER, (part) => (LONG_NUMBER.test(part) ? `"${part}"` : part)));
+/**
+ * The value of a text of JSON, in which some numbers are texts: by default integers of 16 digits or more.
+ * @param {string} text @param {(numeral: string) => boolean} [isText] @returns {any}
+ */
+export const parsedJson = (text, isText = (numeral) => LONG_NUMBER.test(numeral)) =>
+  JSON.parse(text.replace(STRING_OR_NUMBER, (part) => (!part.startsWith('"') && isText(part) ? `"${part}"` : part)));
 
 /** The events of a stream. @param {ReadableStream<Uint8Array>} body @returns {AsyncGenerator<StreamEvent>} */
 async function* eventsOf(body) {

@@ -3,7 +3,7 @@
 import { html, useRef, useState } from "./vendor/preact.js";
 import { parsedJson } from "./api.js";
 import { elementType } from "./hierarchy.js";
-import { fieldWords, levelWord, NONE } from "./words.js";
+import { labelOf, levelWord, NONE } from "./words.js";
 /** @import { Api } from "./api" */
 /** @import { Attribute, Hierarchy } from "./hierarchy" */
 /** @typedef {{language: string, text: string}} Text */
@@ -15,16 +15,22 @@ const MAX_ROWS = 12;
 /** @type {Record<string, string>} */
 const HINTS = { DateTime: "A time, such as 2026-10-05T12:30:00Z.", Url: "Such as https://example.com/a." };
 
-/** The inputs of HTML for scalars; all others have a line of text. @type {Record<string, {type: string, step?: string, min?: string, max?: string}>} */
-const INPUTS = {
-  Int: { type: "number", step: "1", min: "-2147483648", max: "2147483647" }, Float: { type: "number", step: "any" },
-  Decimal: { type: "number", step: "any" }, Date: { type: "date" }, Url: { type: "url" },
-};
+/**
+ * The types of inputs for scalars; all others are text. So are numbers: an input of numbers makes 1250 of "12,50", and
+ * nothing of what it cannot read.
+ * @type {Record<string, string>}
+ */
+const INPUTS = { Date: "date", Url: "url" };
+/** The keyboards of numbers that need no minus sign: some have none. @type {Record<string, string>} */
+const KEYBOARDS = { Int: "numeric", Long: "numeric", Float: "decimal", Decimal: "decimal" };
 
 // Patterns are Rust's. One with a class or a group that JavaScript reads otherwise is left to the server.
 const OTHERWISE = /\\[a-z]|\[\[|&&|--|~~|\(\?[^:]/i;
 
-const LONG = 2n ** 63n;
+const WHOLE = /^[+-]?\d+$/;
+const NUMERAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const MAX_INT = 2 ** 31 - 1;
+const DIGITS = 15; // that every number of JavaScript keeps
 
 /**
  * The field of an attribute; `value` is as `toForm` makes it.
@@ -32,7 +38,7 @@ const LONG = 2n ** 63n;
  */
 export function AttributeField({ attribute, value, onChange, error }) {
   const { name, type, required, values } = attribute;
-  const label = `${fieldWords(name)}${required ? " (required)" : ""}`;
+  const label = `${labelOf(attribute)}${required ? " (required)" : ""}`;
   const hint = hintOf(attribute);
   const common = { label, value, onChange, error, hint, name, required };
   const choices = (/** @type {string[][]} */ options) => html`<${Choice} ...${common} options=${[["", NONE], ...options]} />`;
@@ -40,7 +46,7 @@ export function AttributeField({ attribute, value, onChange, error }) {
     case "texts": return html`<${Texts} label=${label} texts=${value} onChange=${onChange} error=${error} />`;
     case "enum": return choices((values ?? []).map((one) => [one, levelWord(one)]));
     case "boolean": return choices([["true", "yes"], ["false", "no"]]);
-    case "lines": return html`<${Lines} ...${common} hint="${hint} One value a line." />`;
+    case "lines": return html`<${Lines} ...${common} hint="${hint} One value a line, or all as a list of JSON." />`;
     case "json": return html`<${Lines} ...${common} hint="${hint} As JSON." />`;
     case "money": return html`<div class="write-pair">
       <${Field} ...${common} value=${value.amount} onChange=${(/** @type {string} */ amount) => onChange({ ...value, amount })} />
@@ -58,15 +64,19 @@ export function AttributeField({ attribute, value, onChange, error }) {
  */
 export function Field({ label, value, onChange, hint, error, as = "input", children, ...rest }) {
   const [id] = useState(() => `field-${++fields}`);
+  const [element] = useState(() => elementFor(as, value));
   const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
   return html`<div class="write-field">
     <label for=${id}>${label}</label>
-    <${as} id=${id} value=${value} autocomplete="off" spellcheck=${false} ...${rest} aria-describedby=${described || undefined}
+    <${element} id=${id} value=${value} autocomplete="off" spellcheck=${false} ...${rest} aria-describedby=${described || undefined}
       aria-invalid=${error ? "true" : undefined} onInput=${(/** @type {any} */ event) => onChange(event.target.value)}>${children}<//>
     ${hint && html`<p class="write-hint" id="${id}-hint">${hint}</p>`}
     ${error && html`<p class="write-error" id="${id}-error">${error}</p>`}
   </div>`;
 }
+
+/** The element for a text that is there: an input would lose its line breaks. @param {string} element @param {string} text */
+const elementFor = (element, text) => (element === "input" && text.includes("\n") ? "textarea" : element);
 
 /** A field for one of a few values. @param {Parameters<typeof Field>[0] & {options: [string, string][]}} props */
 export const Choice = ({ options, ...rest }) => html`<${Field} as="select" ...${rest}>
@@ -77,7 +87,7 @@ export const Choice = ({ options, ...rest }) => html`<${Field} as="select" ...${
 const Lines = (props) => html`<${Field} as="textarea" rows=${Math.min(MAX_ROWS, props.value.split("\n").length + 1)} ...${props} />`;
 
 /**
- * Rows of a language and a text each; an empty text removes the language.
+ * Rows of a language and a text each; an empty text removes a language that was there.
  * @param {{label: string, texts: Text[], onChange: (texts: Text[]) => void, error?: string}} props
  */
 export function Texts({ label, texts, onChange, error }) {
@@ -88,7 +98,7 @@ export function Texts({ label, texts, onChange, error }) {
     ${texts.map(({ language, text }, at) => html`<div class="write-row" key=${at}>
       <input type="text" aria-label="Language" placeholder="de" size="6" value=${language} autocomplete="off"
         onInput=${(/** @type {any} */ event) => set(at, { language: event.target.value })} />
-      <input type="text" aria-label="Text in ${language || "this language"}" lang=${language} value=${text}
+      <${elementFor("input", text)} aria-label="Text in ${language || "this language"}" lang=${language} value=${text}
         autocomplete="off" onInput=${(/** @type {any} */ event) => set(at, { text: event.target.value })} />
       <button type="button" aria-label="Remove ${language || "this row"}"
         onClick=${() => onChange(texts.filter((_, place) => place !== at))}>×</button>
@@ -126,10 +136,14 @@ export const childrenWith = (hierarchy) => `query childrenWith($path: Path!, $st
   }
 }`;
 
-/** The rules of a line of text as attributes of an input; a Long is text, since inputs of numbers round it. @param {Attribute} attribute */
-const rulesOf = ({ type, minimum, maximum, maxLength, pattern }) => ({
-  ...INPUTS[type],
-  ...(minimum && { min: minimum }), ...(maximum && { max: maximum }), maxlength: maxLength ?? undefined,
+/**
+ * The rules of a line of text as attributes of an input. Those of numbers and of lengths are the server's: an input with a
+ * length cuts off what is pasted.
+ * @param {Attribute} attribute
+ */
+const rulesOf = ({ type, minimum, maximum, pattern }) => ({
+  type: INPUTS[type], inputmode: Number(minimum ?? NaN) >= 0 ? KEYBOARDS[type] : undefined,
+  ...(type === "Date" && { min: minimum ?? undefined, max: maximum ?? undefined }),
   pattern: pattern && !OTHERWISE.test(pattern) ? pattern : undefined,
 });
 
@@ -159,11 +173,17 @@ export function toForm(attribute, value) {
   switch (formOf(attribute)) {
     case "texts": return isNone ? [] : value.texts.map((/** @type {Text} */ one) => ({ language: one.language, text: one.text }));
     case "money": return isNone ? { amount: "", currency: "" } : { amount: value.amount, currency: value.currency };
-    case "lines": return isNone ? "" : value.join("\n");
+    case "lines": return isNone ? "" : value.every(isLine) ? value.join("\n") : JSON.stringify(value, null, 2);
     case "json": return isNone ? "" : JSON.stringify(value, (_, part) => part?.texts ?? part ?? undefined, 2);
     default: return isNone ? "" : String(value);
   }
 }
+
+/** Whether an element of a list is what its line says. @param {unknown} one */
+const isLine = (one) => typeof one !== "string" || (one.trim() !== "" && !one.includes("\n") && !isJsonList(one));
+
+/** Whether the text of a list is JSON. @param {string} text */
+const isJsonList = (text) => text.trimStart().startsWith("[");
 
 /**
  * The input of a mutation for the content of a form; null clears the value. `old` is the content of the form before.
@@ -179,16 +199,21 @@ export function toInput(attribute, form, old) {
     case "texts": return changedTexts(old, form);
     case "money": return form.amount || form.currency ? { ...form } : null;
     case "lines": {
-      const lines = form.split("\n").map((/** @type {string} */ one) => one.trim()).filter(Boolean);
-      return lines.length ? lines.map((/** @type {string} */ one) => parsed(scalar, one, attribute)) : null;
+      if (isJsonList(form)) return fromJson(form, 'a list such as ["a", "b"]');
+      const lines = form.split("\n").filter((/** @type {string} */ one) => one.trim());
+      return lines.length ? lines.map((/** @type {string} */ one) => parsed(scalar, scalar === "String" ? one : one.trim())) : null;
     }
-    case "json":
-      try {
-        return form.trim() ? parsedJson(form) : null;
-      } catch {
-        throw new Error('This is no JSON; write an object such as {"name": "value"}, or a list of these.');
-      }
-    default: return form === "" ? null : parsed(scalar, form, attribute);
+    case "json": return form.trim() ? fromJson(form, 'an object such as {"name": "value"}, or a list of these') : null;
+    default: return form === "" ? null : parsed(scalar, form);
+  }
+}
+
+/** A text as JSON. Throws an Error that says what to write. @param {string} text @param {string} example */
+function fromJson(text, example) {
+  try {
+    return parsedJson(text, (numeral) => isLost(numeral) || isRounded(numeral));
+  } catch {
+    throw new Error(`This is no JSON; write ${example}.`);
   }
 }
 
@@ -211,19 +236,18 @@ export function fromForm(attribute, form) {
 export const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 /**
- * The changes from one list of texts in languages to another; a text of null clears its language.
+ * The changes from one list of texts in languages to another; a text of null clears its language. What lacks its language
+ * or its text, and a language that stands twice, are changes, too, which the server refuses.
  * @param {Text[]} before
  * @param {Text[]} after
+ * @returns {{language: string, text: string | null}[]}
  */
 export function changedTexts(before, after) {
-  const filled = after.filter((one) => one.language && one.text);
-  const isIn = (/** @type {Text[]} */ texts, /** @type {Text} */ one) =>
-    texts.some((other) => other.language === one.language && other.text === one.text);
-  const removed = before.filter((one) => !filled.some((other) => other.language === one.language));
-  return [
-    ...filled.filter((one) => !isIn(before, one)).map(({ language, text }) => ({ language, text })),
-    ...removed.map(({ language }) => ({ language, text: null })),
-  ];
+  const of = (/** @type {Text[]} */ texts, /** @type {Text} */ one) => texts.filter(({ language }) => language === one.language);
+  const filled = after.filter((one) => one.text || (one.language && !of(before, one).length));
+  const changed = filled.filter((one) => of(filled, one).length > 1 || of(before, one)[0]?.text !== one.text);
+  const removed = before.filter((one) => !of(filled, one).length);
+  return [...changed.map(({ language, text }) => ({ language, text })), ...removed.map(({ language }) => ({ language, text: null }))];
 }
 
 /**
@@ -240,23 +264,30 @@ export function mergedTexts(before, mine, theirs) {
 }
 
 /**
- * A text as a value of a scalar; those that JSON has no type for, or JavaScript rounds, are texts.
+ * A text as a value of a scalar; those that JSON has no type for, or JavaScript rounds, are the text as it is. Throws an
+ * Error for what would become another value.
  * @param {string} scalar
  * @param {string} text
- * @param {Attribute} attribute
  */
-function parsed(scalar, text, attribute) {
-  if (scalar === "Boolean") return text === "true";
-  if (!["Int", "Long", "Float"].includes(scalar)) return text;
-  const number = Number(text);
-  const isWhole = /^[+-]?\d+$/.test(text.trim());
-  if (Number.isNaN(number) || (scalar !== "Float" && !isWhole)) {
-    throw new Error(`“${text}” is no ${scalar === "Float" ? "number" : "whole number"}.`);
+function parsed(scalar, text) {
+  if (scalar === "Boolean") {
+    if (text !== "true" && text !== "false") throw new Error(`“${text}” is neither true nor false.`);
+    return text === "true";
   }
-  if (scalar !== "Long") return number;
-  const long = BigInt(text.trim().replace("+", ""));
-  const [least, most] = [BigInt(attribute.minimum ?? -LONG), BigInt(attribute.maximum ?? LONG - 1n)];
-  if (long < least) throw new Error(`The least value is ${least}.`);
-  if (long > most) throw new Error(`The greatest value is ${most}.`);
-  return String(long);
+  if (scalar !== "Int" && scalar !== "Float") return text;
+  const [numeral, value] = [text.trim(), Number(text)];
+  if (scalar === "Int") {
+    if (!WHOLE.test(numeral)) throw new Error(`“${text}” is no whole number.`);
+    if (value < -MAX_INT - 1 || value > MAX_INT) throw new Error(`“${text}” is not between ${-MAX_INT - 1} and ${MAX_INT}.`);
+    return value;
+  }
+  if (!NUMERAL.test(numeral)) throw new Error(`“${text}” is no number; write one such as 12.5.`);
+  if (isLost(numeral)) throw new Error(`“${text}” is too ${value ? "large" : "small"} for a number of this kind.`);
+  return value;
 }
+
+/** Whether a number would become infinite, or nothing. @param {string} numeral */
+const isLost = (numeral) => !Number.isFinite(Number(numeral)) || (Number(numeral) === 0 && /[1-9]/.test(numeral.split(/e/i)[0]));
+
+/** Whether a number has digits that JavaScript does not keep. @param {string} numeral */
+const isRounded = (numeral) => numeral.replace(/\D/g, "").length > DIGITS && String(Number(numeral)) !== numeral;

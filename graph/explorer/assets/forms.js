@@ -3,9 +3,9 @@
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { AttributeField, changedTexts, Choice, Field, fromForm, mergedTexts, PathField, same, Texts, toForm, toInput } from "./fields.js";
 import { elementType, levelOf, levelsBelow, parentOf, storedAttributes } from "./hierarchy.js";
-import { fieldWords, formatted, levelWord, NONE } from "./words.js";
+import { formatted, labelOf, levelWord, NONE } from "./words.js";
 /** @import { Text } from "./fields" */
-/** @import { Hierarchy, Level } from "./hierarchy" */
+/** @import { Attribute, Hierarchy, Level } from "./hierarchy" */
 /** @typedef {"create" | "update" | "rename" | "move" | "reorder" | "delete"} Verb */
 /** A node with its attributes.
  * @typedef {{id: string, path: string, key: string, name: string, names: Text[], level: string, revision: number,
@@ -105,7 +105,7 @@ export const FORMS = {
     kind: "move",
     input: ({ draft: { side, beside } }) => {
       const isBeside = side === "before" || side === "after";
-      if (isBeside && !beside) throw new FieldError("beside", "Choose a sibling.");
+      if (isBeside && !beside) throw new FieldErrors({ beside: "Choose a sibling." });
       return { position: { [side]: isBeside ? { path: beside } : true } };
     },
   },
@@ -119,12 +119,12 @@ export const FORMS = {
   },
 };
 
-/** The error of one field, found before anything is sent. */
-export class FieldError extends Error {
-  /** @param {string} field @param {string} message */
-  constructor(field, message) {
-    super(message);
-    this.field = field;
+/** Sentences by field, "" for the form: what is wrong before anything is sent. */
+export class FieldErrors extends Error {
+  /** @param {Record<string, string>} errors */
+  constructor(errors) {
+    super();
+    this.errors = errors;
   }
 }
 
@@ -168,21 +168,21 @@ function ReorderFields({ api, hierarchy, node, draft, set, errors }) {
  * @returns {Draft}
  */
 export const draftOf = (hierarchy, node) => ({
-  level: node.level, name: node.name, names: node.names, values: formValues(hierarchy, node.level, (name) => {
-    if (node[name] === undefined) throw new Error(`${fieldWords(name)} could not be read, so nothing can be written here. Try again.`);
-    return node[name];
+  level: node.level, name: node.name, names: node.names, values: formValues(hierarchy, node.level, (one) => {
+    if (node[one.name] === undefined) throw new Error(`${labelOf(one)} could not be read, so nothing can be written here. Try again.`);
+    return node[one.name];
   }),
 });
 
 /**
  * What the fields of attributes hold, empty without values.
- * @param {Hierarchy} hierarchy @param {string} level @param {(name: string) => any} [valueOf]
+ * @param {Hierarchy} hierarchy @param {string} level @param {(one: Attribute) => any} [valueOf]
  */
 const formValues = (hierarchy, level, valueOf = () => null) =>
-  Object.fromEntries(storedAttributes(levelOf(hierarchy, level)).map((one) => [one.name, toForm(one, valueOf(one.name))]));
+  Object.fromEntries(storedAttributes(levelOf(hierarchy, level)).map((one) => [one.name, toForm(one, valueOf(one))]));
 
 /**
- * The attributes whose fields changed, as input. Throws FieldError for a text that is no value of its type.
+ * The attributes whose fields changed, as input. Throws FieldErrors for texts that are no values of their types.
  * @param {Hierarchy} hierarchy
  * @param {Draft} draft
  * @param {Record<string, any>} old
@@ -190,15 +190,18 @@ const formValues = (hierarchy, level, valueOf = () => null) =>
 function changedAttributes(hierarchy, draft, old) {
   /** @type {Record<string, unknown>} */
   const changed = {};
+  /** @type {Record<string, string>} */
+  const errors = {};
   for (const one of storedAttributes(levelOf(hierarchy, draft.level))) {
     const form = draft.values[one.name];
     if (same(form, old[one.name])) continue;
     try {
       changed[one.name] = toInput(one, form, old[one.name]);
     } catch (error) {
-      throw new FieldError(one.name, /** @type {Error} */ (error).message);
+      errors[one.name] = /** @type {Error} */ (error).message;
     }
   }
+  if (Object.keys(errors).length) throw new FieldErrors(errors);
   return changed;
 }
 
@@ -238,8 +241,11 @@ export const drafted = (hierarchy, draft) => ({
 
 // -- differences ------------------------------------------------------------------------------------------------------
 
+export const NOTHING = { names: [] };
+
 /**
- * What differs between two contents of a node, such as two revisions: name, names in languages and attributes.
+ * What differs between two contents of a node, such as two revisions: name, names in languages and attributes. NOTHING is
+ * the content of what is created or deleted.
  * @param {Level} level
  * @param {any} before
  * @param {any} after
@@ -252,7 +258,7 @@ export function differences(level, before, after) {
   const rows = [
     { label: "Name", type: "String", before: before.name, after: after.name },
     ...languages.map((one) => ({ label: `Name (${one})`, type: "String", before: text(before, one), after: text(after, one) })),
-    ...storedAttributes(level).map(({ name, type }) => ({ label: fieldWords(name), type, before: before[name], after: after[name] })),
+    ...storedAttributes(level).map((one) => ({ label: labelOf(one), type: one.type, before: before[one.name], after: after[one.name] })),
   ];
   return rows.map(differenceOf).filter((row) => row.before !== row.after);
 }

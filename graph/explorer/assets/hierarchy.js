@@ -17,6 +17,14 @@ export function levelOf(hierarchy, name) {
 /** The attributes that are written, not computed. @param {Level} level */
 export const storedAttributes = (level) => level.attributes.filter((one) => !one.computed);
 
+/**
+ * Whether an attribute can have a column: lists are sorted by it, or it is a computed value that fits into a line. One that
+ * is deprecated repeats another.
+ * @param {Attribute} attribute
+ */
+export const isColumn = ({ orderField, computed, deprecated, selection, type }) =>
+  orderField !== null || (computed && !deprecated && (!selection || type === "Money"));
+
 /** The type of one value of an attribute: that of "[String!]" is "String". @param {string} type */
 export const elementType = (type) => type.replace(/[[\]!]/g, "");
 
@@ -83,8 +91,8 @@ export const HIERARCHIES = `query Hierarchies {
     name title description field listField searchField searchNeedsUnder nearField latitudeField longitudeField mayWrite
     levels {
       name title description under mayBeRoot inputField
-      attributes { name type selection values orderField description required minimum maximum maxLength pattern
-        computed deprecated }
+      attributes { name type selection values orderField description required minimum maximum pattern computed
+        deprecated }
     }
   }
 }`;
@@ -182,7 +190,7 @@ function counts(hierarchy, field, prefix, indent) {
 /** A row of the tree and of tables. @param {Hierarchy} hierarchy @param {Level[]} levels @param {string} indent */
 function row(hierarchy, levels, indent) {
   return `path key name level childCount${counts(hierarchy, "childCount", "children_", indent)}` +
-    attributes(hierarchy, levels, (one) => one.orderField, indent);
+    attributes(hierarchy, levels, isColumn, indent);
 }
 
 const AFTER = "pageInfo { hasNextPage endCursor }";

@@ -1,6 +1,6 @@
 // History: the revisions of a node with what each changed, and the moves that brought it where it is.
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { differences, draftOf } from "./forms.js";
+import { differences, draftOf, NOTHING } from "./forms.js";
 import { levelOf, parentOf, storedAttributes, treeOf } from "./hierarchy.js";
 import { openWrite } from "./node_view.js";
 import { number, time } from "./words.js";
@@ -62,13 +62,11 @@ export function History({ api, hierarchy, node, onOpen }) {
 function Entry({ at, revision, before, text, level, onRestore }) {
   const when = html`<time datetime=${at}>${time(at)}</time>`;
   if (!revision) return html`<p class="history-head">${when}</p><p>${text}</p>`;
-  const rows = differences(level, before ?? { names: [] }, revision);
-  const created = html`<dl class="differences">${rows.map(({ label, after }) => html`<div key=${label}><dt>${label}</dt>
-    <dd>${after}</dd></div>`)}</dl>`;
+  const rows = differences(level, before ?? NOTHING, revision);
   return html`<p class="history-head">${when} · revision ${number(revision.revision)}${revision.changedBy && `, by ${revision.changedBy}`}
       ${onRestore && html`<button type="button" aria-label="Restore revision ${revision.revision}"
         onClick=${() => onRestore(revision)}>Restore…</button>`}</p>
-    ${!before ? created : rows.length ? html`<${Differences} rows=${rows} />` : html`<p>No difference.</p>`}`;
+    ${rows.length ? html`<${Differences} rows=${rows} side=${before ? undefined : "after"} />` : html`<p>No difference.</p>`}`;
 }
 
 /**

@@ -2,6 +2,7 @@
 // are the hierarchies, the search and the key, at the bottom what the last click cost.
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { sentence } from "./api.js";
+import { focusHeading, isLost, keepFocus } from "./focus.js";
 import { addressOf, DELETED, parentOf, placeOf, treeOf } from "./hierarchy.js";
 import { HierarchyView, NodeView, openWrite } from "./node_view.js";
 import { Search } from "./search.js";
@@ -40,16 +41,16 @@ function Explorer({ graphiql }) {
     </header>
     ${error && html`<main class="alone"><p class="error" role="alert">${error}</p> <button onClick=${() => session.start()}>Try again</button></main>`}
     ${!error && model && html`<${Browser} key=${name}
-      model=${model} path=${isUnknown ? "" : place.path} onOpen=${open}
+      model=${model} path=${isUnknown ? "" : place.path} steps=${place.steps} onOpen=${open}
       unknown=${isUnknown ? place.hierarchy.toLowerCase() : ""}
     />`}
     ${!error && !model && html`<main class="alone"><p class="quiet">Loading…</p></main>`}
     <${Cost} calls=${api.calls} graphiql=${graphiql} />`;
 }
 
-/** The place that the address names. @returns {{hierarchy: string, path: string}} */
+/** The place that the address names, and how often it has changed. @returns {{hierarchy: string, path: string, steps: number}} */
 function usePlace() {
-  const [place, setPlace] = useState(placeOf(location.hash));
+  const [place, setPlace] = useState({ ...placeOf(location.hash), steps: 0 });
   useEffect(() => {
     const begin = (/** @type {Event} */ event) => {
       const isAboutCost = event.target instanceof Element && event.target.closest("footer");
@@ -57,7 +58,7 @@ function usePlace() {
     };
     const go = (/** @type {Event} */ event) => {
       begin(event);
-      setPlace(placeOf(location.hash));
+      setPlace(({ steps }) => ({ ...placeOf(location.hash), steps: steps + 1 }));
     };
     addEventListener("hashchange", go);
     addEventListener("click", begin, true);
@@ -71,9 +72,9 @@ function usePlace() {
 
 /**
  * The tree, and beside it the node at a path or the start of the hierarchy.
- * @param {{model: Model, path: string, unknown: string, onOpen: (path: string) => void}} props
+ * @param {{model: Model, path: string, steps: number, unknown: string, onOpen: (path: string) => void}} props
  */
-function Browser({ model, path, unknown, onOpen }) {
+function Browser({ model, path, steps, unknown, onOpen }) {
   // The node of the path that was loaded last: another than `path` while that is loading.
   const [shown, setShown] = useState(/** @type {{path: string, node: Row | null}} */ ({ path: "", node: null }));
   const [notice, setNotice] = useState("");
@@ -118,6 +119,7 @@ function Browser({ model, path, unknown, onOpen }) {
     scroller.current?.scrollTo(0, 0);
     load();
   }, [model, path, unknown]);
+  useArrival(scroller, steps, isFormer);
   useEffect(() => {
     document.title = `${node?.name ?? model.hierarchy.title} · Clade`;
   }, [node, model]);
@@ -169,6 +171,24 @@ function Browser({ model, path, unknown, onOpen }) {
 }
 
 /**
+ * The focus goes to the heading of each place that is opened, unless it is in the tree, whose keys lead on, or was taken
+ * elsewhere meanwhile. At 0 `steps` the page was opened with its place.
+ * @param {{current: HTMLElement | null}} content @param {number} steps @param {boolean} isLoading
+ */
+function useArrival(content, steps, isLoading) {
+  const isOnTheWay = useRef(false);
+  useEffect(() => {
+    isOnTheWay.current = steps > 0;
+    if (steps && !document.activeElement?.closest(".tree")) content.current?.focus({ preventScroll: true });
+  }, [steps]);
+  useEffect(() => {
+    if (isLoading || !isOnTheWay.current || !content.current) return;
+    isOnTheWay.current = false;
+    if (isLost() || content.current.contains(document.activeElement)) focusHeading(content.current);
+  }, [steps, isLoading]);
+}
+
+/**
  * Why nothing is at a path, as a sentence; of a node that was shown there the server knows who deleted it.
  * @param {Model} model @param {string} path @param {Row | null} old
  */
@@ -207,27 +227,30 @@ function Credential({ credential, refusals, onUse }) {
   const [isOpen, setOpen] = useState(refusals > 0);
   const [text, setText] = useState(credential);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   useEffect(() => setOpen(refusals > 0), [refusals]);
   useEffect(() => {
     if (isOpen) field.current?.focus();
   }, [isOpen]);
+  const close = () => {
+    button.current?.focus();
+    setOpen(false);
+  };
   const use = (/** @type {string} */ value) => {
     setText(value);
-    setOpen(false);
+    close();
     onUse(value);
   };
-  const press = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key === "Enter") use(text.trim());
-    if (event.key === "Escape") setOpen(false);
-  };
   return html`<div class="credential">
-    <button aria-expanded=${String(isOpen)} aria-controls="credential" onClick=${() => setOpen(!isOpen)}>
+    <button ref=${button} aria-expanded=${String(isOpen)} aria-controls="credential" onClick=${() => setOpen(!isOpen)}>
       ${credential ? "Key in use" : "Key"}
     </button>
-    <div id="credential" class="popup panel" hidden=${!isOpen}>
+    <div id="credential" class="popup panel" hidden=${!isOpen}
+      onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => key === "Escape" && close()}>
       <label>API key or token
         <input
-          ref=${field} type="password" autocomplete="off" spellcheck=${false} value=${text} onKeyDown=${press}
+          ref=${field} type="password" autocomplete="off" spellcheck=${false} value=${text}
+          onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => key === "Enter" && use(text.trim())}
           onInput=${(/** @type {InputEvent} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)}
         />
       </label>
@@ -244,8 +267,13 @@ function Credential({ credential, refusals, onUse }) {
  */
 function Cost({ calls, graphiql }) {
   const [isOpen, setOpen] = useState(false);
+  const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   useEffect(() => {
-    const close = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && setOpen(false);
+    const close = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "Escape") return;
+      if (document.activeElement?.closest("#calls")) button.current?.focus();
+      setOpen(false);
+    };
     addEventListener("keydown", close);
     return () => removeEventListener("keydown", close);
   }, []);
@@ -256,7 +284,7 @@ function Cost({ calls, graphiql }) {
     </div>`}
     <div class="bar">
       <span role="status">${costOf(calls)}</span>
-      <button aria-expanded=${String(isOpen)} aria-controls="calls" onClick=${() => setOpen(!isOpen)}>
+      <button ref=${button} aria-expanded=${String(isOpen)} aria-controls="calls" onClick=${() => setOpen(!isOpen)}>
         ${isOpen ? "Hide the query" : "Show the query"}
       </button>
     </div>
@@ -308,4 +336,5 @@ const sum = (numbers) => numbers.reduce((one, other) => one + other, 0);
 
 const root = /** @type {HTMLElement} */ (document.getElementById("explorer"));
 root.textContent = "";
+keepFocus();
 render(html`<${Explorer} graphiql=${root.dataset.graphiql ?? ""} />`, root);

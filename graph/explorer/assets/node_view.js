@@ -5,7 +5,7 @@ import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
 import { sentence } from "./api.js";
 import { addressOf, countedLevels, levelOf, levelsBelow, responseName } from "./hierarchy.js";
 import { ChildrenTable } from "./table.js";
-import { distance, fieldWords, languageWord, levelWord, number, plural, time, Value } from "./words.js";
+import { distance, fieldWords, labelOf, languageWord, levelWord, number, plural, time, Value } from "./words.js";
 /** @import { Verb } from "./forms" */
 /** @import { Attribute } from "./hierarchy" */
 /** @import { Family, Model, Order, Row } from "./session" */
@@ -103,8 +103,8 @@ function Attributes({ model, node }) {
   const shown = (level?.attributes ?? []).map((attribute) => ({ ...attribute, value: node[responseName(hierarchy, /** @type {any} */ (level), attribute)] }));
   const filled = shown.filter(({ value, deprecated }) => value !== null && value !== undefined && !(deprecated && !value));
   return html`${filled.length > 0 && html`<dl class="attributes">
-    ${filled.map(({ name, type, description, value }) => html`<div key=${name}>
-      <dt title=${description}>${fieldWords(name)}</dt><dd><${Value} value=${value} type=${type} /></dd>
+    ${filled.map((one) => html`<div key=${one.name}>
+      <dt title=${one.description}>${labelOf(one)}</dt><dd><${Value} value=${one.value} type=${one.type} /></dd>
     </div>`)}
   </dl>`}
   <dl class="facts" aria-label="About this node">

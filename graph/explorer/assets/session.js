@@ -1,8 +1,9 @@
 // Session: the key of the caller, the hierarchies that it may read, and what was read of the one that is shown: families,
 // each the children of a node page by page, and the node that is shown. Its first requests are sent while the modules of
 // the page's parts still load, so it imports none of them, nor what takes time, such as the formats of words.js.
-import { Api, sentence } from "./api.js";
-import { documents, HIERARCHIES, parentOf, placeOf, prefixes, treeOf } from "./hierarchy.js";
+import { Api, Failure, sentence } from "./api.js";
+import { documents, HIERARCHIES, parentOf, placeOf, prefixes, responseName, treeOf } from "./hierarchy.js";
+/** @import { Answer, Expected, GraphQLError } from "./api" */
 /** @import { Hierarchy } from "./hierarchy" */
 /** @import { AboveQuery, NodeQuery, RootsQuery } from "./types" */
 
@@ -68,6 +69,9 @@ export class Model {
     this.hierarchy = hierarchy;
     this.changed = changed;
     this.documents = documents(hierarchy);
+    /** @type {Set<string | number | undefined>} names of computed fields in answers. */
+    this.computed = new Set(hierarchy.levels.flatMap((level) =>
+      level.attributes.filter((one) => one.computed).map((one) => responseName(hierarchy, level, one))));
     /** @type {Map<string, Family>} */
     this.families = new Map();
     /** @type {Set<string>} paths of the nodes whose children the tree shows. */
@@ -79,6 +83,20 @@ export class Model {
     const found = this.families.get(path) ?? new Family(path);
     this.families.set(path, found);
     return found;
+  }
+
+  /**
+   * The answer to a document, with a Failure for each computed field that failed; other errors are as Api.ask has them.
+   * @param {string} document @param {Record<string, unknown>} variables @param {Expected} [expected] @returns {Promise<Answer>}
+   */
+  async #ask(document, variables, expected = () => false) {
+    const isComputed = (/** @type {GraphQLError} */ { path = [] }) => path.length > 1 && this.computed.has(path[path.length - 1]);
+    const { data, errors } = await this.api.ask(document, variables, (error) => isComputed(error) || expected(error));
+    for (const { message, path = [] } of errors.filter(isComputed)) {
+      const node = path.slice(0, -1).reduce((within, part) => within?.[part], data);
+      if (node) node[path[path.length - 1]] = new Failure(message);
+    }
+    return { data, errors: errors.filter((error) => !isComputed(error)) };
   }
 
   /** Load the next page of a family, if there is one; a page that is under way is awaited. @param {Family} family */
@@ -117,7 +135,7 @@ export class Model {
   /** @param {Family} family */
   async #page(family) {
     const { roots, children } = this.documents;
-    const { data } = await this.api.ask(family.path ? children : roots, this.#variables(family));
+    const { data } = await this.#ask(family.path ? children : roots, this.#variables(family));
     const { list, node } = /** @type {NodeQuery & RootsQuery} */ (data);
     if (!family.path) return list;
     return node?.path === family.path ? node.children : null; // a former path leads to another node
@@ -127,7 +145,7 @@ export class Model {
   async #loadAbove(path, families) {
     this.changed();
     try {
-      const { data } = await this.api.ask(this.documents.above, { path, first: PAGE });
+      const { data } = await this.#ask(this.documents.above, { path, first: PAGE });
       const { list, node } = /** @type {AboveQuery} */ (data);
       const lists = new Map([["", list], ...(node?.ancestors ?? []).map((one) => /** @type {const} */ ([one.path, one.children]))]);
       for (const [one, page] of lists) {
@@ -155,12 +173,13 @@ export class Model {
    */
   async #node(path) {
     const variables = this.#variables(new Family(path));
-    const { data, errors } = await this.api.ask(this.documents.node, variables, isOfChildren);
+    const { data, errors } = await this.#ask(this.documents.node, variables, isOfChildren);
     const found = /** @type {NodeQuery} */ (data).node;
     if (!found) return null;
     const { children, ...node } = found;
-    if (children) this.#renew(node.path, children);
-    else this.family(node.path).error = errors[0]?.message ?? "";
+    const old = this.family(node.path);
+    if (children && !errors.length) this.#renew(node.path, children);
+    else Object.assign(old, { error: errors[0]?.message ?? "", isStale: old.rows.length > 0 });
     return node;
   }
 

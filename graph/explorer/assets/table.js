@@ -1,8 +1,8 @@
 // The children of a node as a table that sorts by orderBy and loads page by page while it is scrolled.
 import { html, useEffect, useMemo } from "./vendor/preact.js";
-import { addressOf, responseName } from "./hierarchy.js";
+import { addressOf, isColumn, responseName } from "./hierarchy.js";
 import { childCounts, useWindow } from "./tree.js";
-import { fieldWords, levelWord, Value } from "./words.js";
+import { labelOf, levelWord, Value } from "./words.js";
 /** @import { Family, Model, Order, Row } from "./session" */
 /** @typedef {{title: string, order: string | null, type?: string, cell: (row: Row) => any}} Column */
 
@@ -50,11 +50,11 @@ function columnsOf(model, rows, areRoots) {
   /** @type {Map<string, Column & {count: number}>} */
   const found = new Map();
   for (const level of hierarchy.levels.filter(({ name }) => levels.has(name))) {
-    for (const attribute of level.attributes.filter(({ orderField }) => orderField)) {
+    for (const attribute of level.attributes.filter(isColumn)) {
       const field = responseName(hierarchy, level, attribute);
       const count = rows.filter((row) => row[field] !== null && row[field] !== undefined).length;
       const cell = (/** @type {Row} */ row) => html`<${Value} value=${row[field]} type=${attribute.type} />`;
-      if (count) found.set(field, { title: fieldWords(attribute.name), order: attribute.orderField ?? null, type: attribute.type, cell, count });
+      if (count) found.set(field, { title: labelOf(attribute), order: attribute.orderField ?? null, type: attribute.type, cell, count });
     }
   }
   const common = [...found.values()].sort((one, other) => other.count - one.count).slice(0, MAX_ATTRIBUTES);

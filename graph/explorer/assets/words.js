@@ -1,5 +1,6 @@
 // Words, numbers, times and values of attributes as people read them, the same wherever the page shows them.
 import { html } from "./vendor/preact.js";
+import { Failure } from "./api.js";
 import { elementType } from "./hierarchy.js";
 
 /** What stands for no value. */
@@ -11,6 +12,7 @@ const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "U
 const TIME = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
 const DISTANCE = new Intl.NumberFormat("en", { style: "unit", unit: "kilometer", minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const NUMERAL = /^([+-]?\d{1,40})(\.\d+)?$/;
+const ACRONYM = /\b[A-Za-z]*[A-Z][A-Za-z]*[A-Z][A-Za-z]*\b/g;
 const MAX_WRITTEN_OUT = 1e15; // larger floats would be shown with digits that they do not have
 
 /** A level as a word: POSTAL_CODE is "postal code". @param {string} level */
@@ -20,6 +22,15 @@ export const levelWord = (level) => level.toLowerCase().replaceAll("_", " ");
 export function plural(word) {
   if (/[^aeiou]y$/.test(word)) return `${word.slice(0, -1)}ies`;
   return /(s|x|ch|sh)$/.test(word) ? `${word}es` : `${word}s`;
+}
+
+/**
+ * The name of an attribute as words, with the capitals that its description has: `ean`, "EAN of the article", is "EAN".
+ * @param {{name: string, description?: string}} attribute
+ */
+export function labelOf({ name, description = "" }) {
+  const capitals = new Map((description.match(ACRONYM) ?? []).map((one) => [one.toLowerCase(), one]));
+  return fieldWords(name).replace(/[A-Za-z]+/g, (word) => capitals.get(word.toLowerCase()) ?? word);
 }
 
 /** The name of a field as words: squareFeet is "Square feet". @param {string} field */
@@ -70,6 +81,7 @@ export function formatted(value, type) {
  */
 export function Value({ value, type }) {
   if (value === null || value === undefined) return html`<span class="quiet">${NONE}</span>`;
+  if (value instanceof Failure) return html`<span class="failed" title=${value.message}>failed: ${value.message}</span>`;
   if (Array.isArray(value)) return html`<${Values} values=${value} type=${elementType(type)} />`;
   if (typeof value === "object") return html`<${ObjectValue} value=${value} />`;
   if (type === "DateTime") return html`<time datetime=${value} title=${value}>${formatted(value, type)}</time>`;

@@ -2,9 +2,9 @@
 // wrote, and the progress of large moves.
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { same } from "./fields.js";
-import { content, differences, drafted, draftOf, FieldError, FORMS, mutation, PROGRESS, rebased } from "./forms.js";
+import { content, differences, drafted, draftOf, FieldErrors, FORMS, mutation, NOTHING, PROGRESS, rebased } from "./forms.js";
 import { levelOf, parentOf } from "./hierarchy.js";
-import { NONE, number, quantity } from "./words.js";
+import { levelWord, NONE, number, quantity } from "./words.js";
 /** @import { Api } from "./api" */
 /** @import { Content, Difference, Draft, Fault, Move, Plan, Verb } from "./forms" */
 /** @import { Hierarchy } from "./hierarchy" */
@@ -74,8 +74,11 @@ function WriteDialog({ options, onClose }) {
     addEventListener("hashchange", stay);
     return () => removeEventListener("hashchange", stay);
   }, []);
+  const typed = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
-    if (isAsking) find(".write-ask .primary")?.focus();
+    if (!isAsking) return typed.current?.focus();
+    typed.current = /** @type {HTMLElement} */ (document.activeElement);
+    find(".write-ask .primary")?.focus();
   }, [isAsking]);
   const again = () => {
     const next = session.undo();
@@ -128,22 +131,27 @@ function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan }
   if (!draft || !plan) return null;
   const below = node?.descendantCount ? quantity(node.descendantCount, "descendant") : "";
   const to = verb === "rename" ? [parentOf(node?.path ?? ""), draft.key] : [draft.to, node?.key];
+  const level = levelOf(hierarchy, verb === "create" ? draft.level : node?.level ?? "");
   return html`<section class="write-plan">
     <h3>Preview</h3>
-    ${verb === "create" && html`<p>${[node?.path, draft.key].filter(Boolean).join("/")} is created.</p>`}
-    ${verb === "update" && node && html`<${Differences} rows=${differences(levelOf(hierarchy, node.level), node, drafted(hierarchy, draft))} />`}
+    ${verb === "create" && html`<p>${[node?.path, draft.key].filter(Boolean).join("/")} is created. Level: ${levelWord(draft.level)}.</p>
+      <${Differences} rows=${differences(level, NOTHING, drafted(hierarchy, draft))} side="after" />`}
+    ${verb === "update" && html`<${Differences} rows=${differences(level, node, drafted(hierarchy, draft))} />`}
     ${["rename", "move"].includes(verb) && html`<p>${node?.path} → ${to.filter(Boolean).join("/")}${below && `, with ${below}`}</p>`}
+    ${verb === "reorder" && html`<p>${node?.path} ${["before", "after"].includes(draft.side)
+      ? `comes ${draft.side} ${draft.beside}` : `becomes the ${draft.side} of its siblings`}.</p>`}
     ${verb === "delete" && html`<p>${node?.path} is deleted${below && draft.policy === "CASCADE" && `, with ${below}`}${below &&
-      draft.policy === "REPARENT" && "; its children move up"}.</p>`}
+      draft.policy === "REPARENT" && "; its children move up"}.</p>
+      <${Differences} rows=${differences(level, node, NOTHING)} side="before" />`}
     <p class="write-hint">${quantity(plan.nodes, "node")} in ${quantity(plan.transactions, "transaction")},
       about ${quantity(plan.writeUnits, "write unit")} of DynamoDB. Nothing is written yet.</p>
   </section>`;
 }
 
-/** A list of differences, old to new. @param {{rows: Difference[]}} props */
-export const Differences = ({ rows }) => html`<dl class="differences">
+/** A list of differences, old to new, or of one side alone. @param {{rows: Difference[], side?: "before" | "after"}} props */
+export const Differences = ({ rows, side }) => html`<dl class="differences">
   ${rows.map(({ label, before, after }) => html`<div key=${label}><dt>${label}</dt>
-    <dd>${before === NONE ? before : html`<del>${before}</del>`} → <ins>${after}</ins></dd></div>`)}
+    <dd>${side ? { before, after }[side] : html`${before === NONE ? before : html`<del>${before}</del>`} → <ins>${after}</ins>`}</dd></div>`)}
 </dl>`;
 
 /** @param {Props} props */
@@ -275,9 +283,24 @@ class WriteSession {
     return !same(value(/** @type {Draft} */ (this.draft)), value(old));
   }
 
-  /** Say what is wrong before anything is sent. @param {Record<string, string>} errors by field */
+  /** Say what is wrong before anything is sent. @param {Record<string, string>} errors by field, those that the browser found */
   refuse(errors) {
-    this.#set({ errors });
+    this.#set({ errors: { ...this.#faults(), ...errors } });
+  }
+
+  #faults() {
+    try {
+      this.#input();
+      return {};
+    } catch (error) {
+      return /** @type {FieldErrors} */ (error).errors;
+    }
+  }
+
+  /** What the draft changes. Throws FieldErrors. */
+  #input() {
+    const { hierarchy } = this.options;
+    return this.form.input({ hierarchy, node: this.node, draft: /** @type {Draft} */ (this.draft) });
   }
 
   /** Whether leaving now would lose what somebody typed. */
@@ -295,8 +318,8 @@ class WriteSession {
     const { api, hierarchy, verb } = this.options;
     this.#set({ errors: {}, step: "busy" });
     try {
-      const own = this.form.input({ hierarchy, node: this.node, draft: /** @type {Draft} */ (this.draft) });
-      if (!Object.keys(own).length) throw new FieldError("", "Nothing is changed yet.");
+      const own = this.#input();
+      if (!Object.keys(own).length) throw new FieldErrors({ "": "Nothing is changed yet." });
       const node = verb === "create" ? {} : { node: { id: this.node?.id }, expectedRevision: this.node?.revision };
       const variables = { input: { ...own, ...node }, dryRun, ...(!dryRun && { idempotencyKey: this.#key }) };
       // It is written also where its node could not be read afterwards.
@@ -333,6 +356,7 @@ class WriteSession {
   /** @param {boolean} dryRun @param {any} error */
   async #failed(dryRun, error) {
     const { draft } = this;
+    if (error instanceof FieldErrors) return this.#set({ plan: null, errors: error.errors, step: "form" });
     const isUnknown = !dryRun && (error.isUncertain || NO_ANSWER.has(error.code));
     const own = Object.keys(draft ?? {}).filter((name) => !WITHOUT_FIELD.has(name));
     const field = isUnknown ? "" : fieldOf(error, [...own, ...Object.keys(draft?.values ?? {})]);
@@ -391,7 +415,6 @@ const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((one) =
  * @param {any} error @param {string[]} fields
  */
 function fieldOf(error, fields) {
-  if (error instanceof FieldError) return error.field;
   const words = new Set(error.message.match(/\w+/g));
   const snake = (/** @type {string} */ name) => name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
   return fields.find((name) => words.has(name) || words.has(snake(name))) ?? "";
@@ -412,7 +435,8 @@ const PLAIN = [
   [/^Expected a? ?value of non-null type .*$/s, "A value is missing."],
   [/^Expected value of type '\w+' to be an object.*$/s, "This is no object; write {\"name\": \"value\"}."],
   [/^Value '(.*)' does not exist in '\w+' enum\..*$/s, "“$1” is none of the values that are allowed."],
-  [/^Int cannot represent non 32-bit signed integer value: (.*)$/s, "$1 is not between -2147483648 and 2147483647."],
-  [/^(?:Int|Float) cannot represent non[ -](?:integer|numeric) value: (.*)$/s, "$1 is no number of this kind."],
-  [/^String cannot represent a non string value: (.*)$/s, "$1 is no text; write it in quotation marks."],
+  [/^Int cannot represent non 32-bit signed integer value.*$/s, "A whole number is not between -2147483648 and 2147483647."],
+  [/^Int cannot represent non-integer value.*$/s, "A whole number is needed, such as 12."],
+  [/^Float cannot represent non numeric value.*$/s, "A number is needed, such as 12.5."],
+  [/^String cannot represent a non string value.*$/s, "A text is needed; write it in quotation marks."],
 ];

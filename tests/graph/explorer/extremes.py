@@ -54,7 +54,11 @@ SHOP = {
     "rent": {"amount": "12345.50", "currency": "EUR"}, "weekday": "SUNDAY", "checked": "2026-01-02T03:04:05Z",
     "address": {"street": "Lane 1", "hours": [{"day": "MONDAY", "opens": 480}]}, "area": "2.5", "opened": "2026-01-02",
 }  # fmt: skip
-PLACES = [(["Mall"], "MALL", "Mall", {"floors": 2}), (["Mall", "Ada"], "SHOP", "Ada's", SHOP)]
+PLACES = [
+    (["Mall"], "MALL", "Mall", {"floors": 2}),
+    (["Mall", "Ada"], "SHOP", "Ada's", SHOP),
+    (["Mall", "Bob"], "SHOP", "Bob's", {"owner": "Bob", "area": "13"}),  # of which a computed field fails
+]
 
 
 def city(*path: str, at: tuple[float, float], name: str | None = None, population: int = 100) -> tuple:

@@ -138,6 +138,9 @@ VALUES = [
     ("Date", None, None, "2026-10-05", "2026-10-05", "2026-10-05"),
     ("Color", None, ["RED"], "RED", "RED", "RED"),
     ("[Int!]", None, None, [1, 2], "1\n2", [1, 2]),
+    ("[String!]", None, None, ["a", " b "], "a\n b ", ["a", " b "]),
+    ("[String!]", None, None, ["a\nb", ""], '[\n  "a\\nb",\n  ""\n]', ["a\nb", ""]),
+    ("[String!]", None, None, ["[a]"], '[\n  "[a]"\n]', ["[a]"]),
     ("Money", "{ amount currency }", None, *[{"amount": "1.00", "currency": "EUR"}] * 3),
     ("[Money!]", "{ amount currency }", None, [EURO], None, [EURO]),
     ("Address", "{ street note { texts { language text } } }", None,
@@ -147,11 +150,31 @@ VALUES = [
      [{"language": "de", "text": "Hallo"}], []),
 ]  # fmt: skip
 
+TYPED = [
+    # type, selection, what somebody types, what is sent of it, or a sentence before anything is sent
+    ("Int", None, "", None),
+    ("Int", None, " 7 ", 7),
+    ("Int", None, "12x", "“12x” is no whole number."),
+    ("Int", None, "1.5", "“1.5” is no whole number."),
+    ("Int", None, "2147483648", "“2147483648” is not between -2147483648 and 2147483647."),
+    ("Float", None, "-1.5e3", -1500),
+    *(("Float", None, text, f"“{text}” is no number; write one such as 12.5.") for text in ("12,50", "0x10", " ", "∞")),
+    ("Float", None, "1e999", "“1e999” is too large for a number of this kind."),
+    ("Float", None, "1e-999", "“1e-999” is too small for a number of this kind."),
+    *((kind, None, text, text) for kind in ("Decimal", "Long", "String") for text in ("12,50", " 1 ", "1e999")),
+    ("[Boolean!]", None, "true\nyes", "“yes” is neither true nor false."),
+    ("[Decimal!]", None, "12,50\n\n 1 ", ["12,50", "1"]),
+    ("[String!]", None, "[a", 'This is no JSON; write a list such as ["a", "b"].'),
+    ("Part", "{ a }", '{"a": [0.1, 9007199254740993, 1.2345678901234567890, 1e999, 0.30000000000000004]}',
+     {"a": [0.1, "9007199254740993", "1.2345678901234567890", "1e999", 0.30000000000000004]}),
+]  # fmt: skip
+
 
 def test_values_become_forms_and_inputs(tmp_path):
     program = tmp_path / "values.mjs"
     program.write_text(
         f"""import {{ toForm, toInput, changedTexts, mergedTexts }} from "{ASSETS}/fields.js";
+        import {{ labelOf }} from "{ASSETS}/words.js";
         const rows = JSON.parse(process.argv[2]).map(([type, selection, values, value]) => {{
           const one = {{ name: "x", type, selection, values }};
           const form = toForm(one, value);
@@ -159,19 +182,29 @@ def test_values_become_forms_and_inputs(tmp_path):
           return [form, toInput(one, form, form), toInput(one, empty, empty)];
         }});
         const texts = (...all) => all.map(([language, text]) => ({{ language, text }}));
-        const wrong = ["12x", "1.5", ""].map((text) => {{
-          try {{ return toInput({{ type: "Int" }}, text, ""); }} catch (error) {{ return error.message; }}
+        const typed = JSON.parse(process.argv[3]).map(([type, selection, text]) => {{
+          try {{ return toInput({{ type, selection }}, text, ""); }} catch (error) {{ return error.message; }}
         }});
         const old = texts(["de", "A"], ["fr", "B"]);
-        console.log(JSON.stringify({{ rows, wrong,
+        const labels = [["ean", "EAN of it."], ["iso3", "ISO code."], ["vatId", "For VAT."], ["squareFeet", "Feet."]];
+        console.log(JSON.stringify({{ rows, typed,
+          incomplete: changedTexts(old, texts(["de", "A"], ["de", "C"],
+            ["fr", ""], ["it", ""], ["", "D"], ["", ""])),
+          labels: labels.map(([name, description]) => labelOf({{ name, description }})),
           changed: changedTexts(old, texts(["de", "A"], ["en", "C"])),
           merged: mergedTexts(old, texts(["de", "X"]), texts(["de", "Y"], ["fr", "B"], ["it", "Z"])) }}));"""
     )
-    found = json.loads(run("node", "--no-warnings", program, json.dumps(VALUES)))
+    found = json.loads(
+        run("node", "--no-warnings", program, json.dumps(VALUES), json.dumps([one[:3] for one in TYPED]))
+    )
     for (kind, _, _, _, form, given), (made, sent, empty) in zip(VALUES, found["rows"], strict=True):
         assert form is None or made == form, kind
         assert sent == given, kind
         assert empty == ([] if kind == "Localized" else None), kind
-    assert found["wrong"] == ["“12x” is no whole number.", "“1.5” is no whole number.", None]
+    assert found["typed"] == [one[3] for one in TYPED]
+    assert found["labels"] == ["EAN", "ISO3", "VAT id", "Square feet"]
+    assert [(one["language"], one["text"]) for one in found["incomplete"]] == [
+        ("de", "A"), ("de", "C"), ("it", ""), ("", "D"), ("fr", None)
+    ]  # fmt: skip
     assert found["changed"] == [{"language": "en", "text": "C"}, {"language": "fr", "text": None}]
     assert found["merged"] == [{"language": "it", "text": "Z"}, {"language": "de", "text": "X"}]

@@ -215,6 +215,23 @@ def test_every_type_of_attribute_is_shown_alike_in_a_node_and_in_its_history(url
         expect(page.locator(".history dd").get_by_text(text, exact=True)).to_have_count(1)
 
 
+def test_computed_fields_are_columns_and_one_that_fails_says_so_in_its_place(url, visit):
+    page = visit(url, "#place/Mall")
+    for name in ("Shout", "Square"):
+        expect(page.get_by_role("columnheader", name=name)).to_be_visible()
+    expect(page.locator(".attributes")).to_contain_text("ShoutMALL")
+    rows = children(page).locator("tbody tr")
+    expect(rows.filter(has_text="Ada's")).to_contain_text("6.25")
+    expect(rows.filter(has_text="Bob's")).to_contain_text("BOB'S")
+    expect(rows.filter(has_text="Bob's")).to_contain_text("failed: Internal server error.")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    go(page, "Bob's")
+    expect(page.locator(".attributes")).to_contain_text("Squarefailed: Internal server error.")
+    opened(page, "Edit…")
+    expect(page.get_by_label("Owner (required)")).to_have_value("Bob")
+    expect(page.get_by_label("Square")).to_have_count(0)
+
+
 # -- search and addresses ----------------------------------------------------------------------------------------------
 
 
@@ -328,6 +345,7 @@ def test_a_key_is_asked_for_and_its_grants_are_the_roots(granted, visit):
     expect(alert).to_contain_text("Invalid or expired credential")
     use_key(page, token("read:location/US/NE"))
     expect(heading(page)).to_have_text("Omaha")
+    expect(page.get_by_role("button", name="Key in use")).to_be_focused()
     breadcrumb = page.get_by_role("navigation", name="Breadcrumb")
     expect(breadcrumb.get_by_role("listitem")).to_have_text(["Locations", "Nebraska"])
     expect(line(page, "Nebraska")).to_contain_text("US/NE")
@@ -406,6 +424,7 @@ def test_axe_finds_no_violation_and_nothing_is_wider_than_the_window(url, visit,
     expect(page.get_by_label("API key or token")).to_be_visible()
     assert violations(page) == []
     page.keyboard.press("Escape")
+    expect(page.get_by_role("banner").get_by_role("button", name="Key")).to_be_focused()
     if device == "phone":
         page.get_by_role("button", name="Show the tree").click()
         expect(line(page, "Nebraska")).to_be_visible()

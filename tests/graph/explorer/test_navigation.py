@@ -110,6 +110,47 @@ def test_a_link_to_the_deepest_level_takes_one_query_for_the_node_and_one_for_al
     assert sent == ["Hierarchies", "Above", "Node", "Node"]
 
 
+def test_the_focus_goes_to_what_is_opened_and_stays_where_something_is_closed(url, visit):
+    page = visit(url, "#location/US")
+    children(page).get_by_role("link", name="Nebraska").press("Enter")
+    expect(heading(page)).to_have_text("Nebraska")
+    expect(heading(page)).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Edit…")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.get_by_label("Population").press_sequentially("7")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Keep editing").press("Enter")
+    expect(page.get_by_label("Population")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Discard").press("Enter")
+    expect(page.get_by_role("button", name="Edit…")).to_be_focused()
+    name = page.get_by_role("columnheader", name="Name").get_by_role("button")
+    name.press("Enter")
+    expect(page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")
+    expect(name).to_be_focused()
+    children(page).get_by_role("link").first.focus()
+    children(page).evaluate("element => element.scrollTo(0, element.scrollHeight)")
+    expect(children(page)).to_be_focused()  # the row is in the document no more
+    page.get_by_role("button", name="Show what changed").press("Enter")
+    expect(page.get_by_role("heading", name="History")).to_be_focused()
+    page.get_by_role("button", name="Show the query").press("Enter")
+    page.get_by_role("region", name="Queries of the last click").focus()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Show the query")).to_be_focused()
+    page.go_back()
+    expect(heading(page)).to_have_text("United States")
+    expect(heading(page)).to_be_focused()
+    page.route("**/graphql", lambda route: route.abort())
+    visit.expected.append("Failed to load resource")
+    page.go_forward()
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("cannot be reached")
+    page.unroute("**/graphql")
+    page.get_by_role("button", name="Try again").press("Enter")
+    expect(heading(page)).to_have_text("Nebraska")
+    expect(heading(page)).to_be_focused()
+
+
 # -- changes of others -------------------------------------------------------------------------------------------------
 
 
@@ -121,10 +162,12 @@ def test_what_others_write_is_shown_as_it_is_written(url, visit, country):
     ask(url, create, path=country)
     expect(children(page).get_by_role("link", name="Brand new")).to_be_visible()
     go(page, "Brand new")
+    page.get_by_role("button", name="Edit…").focus()
     ask(url, f'mutation {{ deleteLocation(input: {{node: {{path: "{country}/New"}}}}) {{ node {{ id }} }} }}')
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text(re.compile(rf"{country}/New was deleted.* on \d+ \w+ 20\d\d, \d\d:\d\d\."))
     expect(line(page, "Brand new")).to_have_count(0)
+    expect(page.locator(".content")).to_be_focused()
     alert.get_by_role("link", name=f"Go to {country}").click()
     expect(heading(page)).to_have_text("Country")
 
@@ -219,7 +262,12 @@ def test_what_could_not_be_read_is_neither_edited_nor_restored(url, visit, count
     expect(dialog.get_by_role("textbox")).to_have_count(0)
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
+    page.get_by_role("navigation", name="Breadcrumb").get_by_role("link", name="Country").click()
+    expect(heading(page)).to_have_text("Country")
+    expect(children(page).get_by_role("alert")).to_contain_text("A population cannot be represented.")
     page.unroute("**/graphql")
+    children(page).get_by_role("button", name="Try again").click()
+    expect(children(page).get_by_role("alert")).to_have_count(0)
 
 
 def test_what_is_shown_stays_when_it_cannot_be_read_again(url, visit):
