@@ -27,6 +27,12 @@ from tests.systems.writing import Clients
 COMMAND_SECONDS = 180
 NODES = '{"path": "US", "level": "COUNTRY"}\n{"path": "US/NE", "level": "STATE"}\n'
 IMPORT = "clade import location nodes.jsonl"
+AISLES = '''from clade import Node
+class Shop(Node, hierarchy="{name}"):
+    """A shop."""
+class Aisle(Shop, under=None):
+    """An aisle."""
+'''
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,14 @@ class Commands:
 PAGES = {
     "backup": Commands(("no findings",), before=IMPORT),
     "caching": Commands(before="clade table create", slow=False),
-    "changing-a-hierarchy": Commands(("unchanged: 2",), before=IMPORT),
+    "changing-a-hierarchy": Commands(
+        ("unchanged: 2", "added: 1 (1 AISLE)"),
+        before=f"{IMPORT}\nCLADE_HIERARCHIES=shop.py clade import shop goods.jsonl",
+        files={
+            "goods.jsonl": '{"path": "A", "level": "AISLE"}\n',
+            **{f"{name}.py": AISLES.format(name=name) for name in ("shop", "market")},
+        },
+    ),
     "deploy": Commands(
         ("the table is made", "2 nodes among them"),
         before=f"{IMPORT} --store sqlite:///shops.db",

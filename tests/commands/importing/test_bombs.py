@@ -87,7 +87,8 @@ def test_the_libraries_of_the_extra_are_imported_only_when_needed() -> None:
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, name: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
+    for module in {library, *(one for one in sys.modules if one.startswith(f"{library}."))}:
+        monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / name).write_bytes(b"x")
     said = CliRunner().invoke(app_of(), ["import", "location", str(tmp_path / name), "--store", "sqlite://:memory:"])
     assert str(said.exception).endswith(f"need {library}; install with: {sys.executable} -m pip install {library}")

@@ -152,8 +152,9 @@ def test_ids_in_json_may_be_numbers_and_fields_that_an_object_lacks_stay(filled:
     done = filled("import", "category", file, "--by", "id", "--json")
     reasons = {one["row"]: one["reason"] for one in json.loads(done.stdout)["rejected"]}
     for number, reason in {
-        2: "An id must be", 3: "An id must be", 4: "An id must be", 5: 'The row has no id in "id".',
-        6: "The line is not a JSON object", 7: 'The id "category:m-1" has', 8: "stock", 9: "VARIANT has no attribute",
+        2: "The id is 12.5, which", 3: "The id is true, which", 4: 'The id is ["m"], which',
+        5: 'The row has no id in "id".', 6: "The line is not a JSON object",
+        7: 'The id "category:m-1" has', 8: "stock", 9: "VARIANT has no attribute",
     }.items():  # fmt: skip
         assert reason in reasons.pop(number)
     assert (reasons, nodes(filled)["m"]) == ({}, {

@@ -857,7 +857,7 @@ def test_describe_tries_a_command_before_it_proposes_it(clade: Clade, tmp_path: 
     assert 'would be rejected; row 4: price: "cheap" is not a number; write' in str(refused.exception)
     top = export(tmp_path / "some", [items(*prices[:5])])
     some = imported(clade("import", "category", top, "--describe"))
-    assert '2 of the first 5 rows of ProductCatalog would be rejected; row 4: price: "cheap" is not a valid' in some
+    assert '2 of the first 5 rows of ProductCatalog would be rejected; row 4: price: "cheap" is not a number' in some
     constant = [{"PK": f"CATEGORY#{n}", "SK": "METADATA"} for n in range(3)]
     found = imported(clade("import", "category", export(tmp_path / "c", [items(*constant)]), "--describe"))
     assert "--key 'CATEGORY#{category} / METADATA'" in found

@@ -10,7 +10,7 @@ from graph.hierarchies.locations import Location
 from resolvers.session.budget import COMPARED_A_UNIT
 from tests.browser import Visit
 from tests.classes.shops import Place
-from tests.graph.explorer.extremes import CATEGORIES, LOCATIONS, MAX_NODES, PLACES, THINGS, Thing
+from tests.graph.explorer.extremes import BEYOND, CATEGORIES, LOCATIONS, MAX_NODES, PLACES, THINGS, Thing
 from tests.graph.explorer.steps import DEVICES, ask, planted
 from tests.serving import serving
 
@@ -33,7 +33,7 @@ def settings(tmp_path_factory):
     file = tmp_path_factory.mktemp("explorer") / "clade.db"
     rows = {CategoryNode: CATEGORIES, Location: LOCATIONS, Place: PLACES, Thing: THINGS}
     for hierarchy, nodes in rows.items():
-        store = planted(file, hierarchy, nodes)
+        store = planted(file, hierarchy, nodes, BEYOND if hierarchy is Location else {})
     return {"store": store, "writes": "on", "hierarchies": HIERARCHIES, "max_nodes": MAX_NODES}
 
 

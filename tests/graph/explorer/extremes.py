@@ -76,5 +76,6 @@ LOCATIONS = [
     city("Sea", "1", name="Fiji", at=(-17.7, 178.0)),
     city("Sea", "2", name=EVIL, at=(-16.0, 179.0)),
     city("Sea", "3", name="Samoa", at=(-13.8, -172.0)),
-    city("Sea", "4", name="Nowhere", at=(500.0, 0.0)),
+    city("Sea", "4", name="Nowhere", at=(0.0, 0.0)),
 ]
+BEYOND = {("Sea", "4"): {"latitude": 500.0}}  # that was stored before latitudes had bounds

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,9 @@ from playwright.sync_api import Page, expect
 
 from graph.hierarchies.node import Node
 from store.connect import open_store
+from store.engine import ReadUsage
+from store.model.keys import node_key
+from store.model.records import Put
 from tests.clients.programs import PROGRAMS
 from tests.systems.asking import plant
 
@@ -31,14 +34,25 @@ DEVICES = {
 # -- servers -----------------------------------------------------------------------------------------------------------
 
 
-def planted(store: Path | str, hierarchy: type[Node], rows: Sequence[tuple[Any, ...]]) -> str:
-    """The URL of a store, or of a new file, with these nodes: path, level, and perhaps name and attributes."""
+def planted(
+    store: Path | str,
+    hierarchy: type[Node],
+    rows: Sequence[tuple[Any, ...]],
+    stored: Mapping[tuple[str, ...], Any] | None = None,
+) -> str:
+    """The URL of a store, or of a new file, with these nodes: path, level, and perhaps name and attributes.
+
+    `stored` are attributes by path that no rule allows any more.
+    """
     url = store if isinstance(store, str) else f"sqlite:///{store}"
 
     async def fill() -> None:
         async with open_store(url) as opened:
             await opened.create()
             await plant(opened, hierarchy, rows)
+            for path, values in (stored or {}).items():
+                (item,) = await opened.get([node_key(hierarchy.name, path)], ReadUsage())
+                await opened.commit([Put({**item, **values})])
 
     with ThreadPoolExecutor() as threads:  # the event loop of the browser is in the thread of the tests
         threads.submit(asyncio.run, fill()).result()
