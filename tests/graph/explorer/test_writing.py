@@ -82,7 +82,9 @@ def test_a_node_is_created_edited_restored_renamed_moved_and_deleted_each_after_
     assert f"N{country}/Newer → {country}/Newer" in preview(page)
     press(page, "Move")
     expect_at(page, f"{country}/Newer")
-    expect(heading(page)).to_be_focused()
+    # Where the page hears of the move before the answer comes, it is there already, and the button keeps the focus.
+    opener = page.get_by_role("button", name="Move…")
+    expect(page.locator(":focus").and_(heading(page).or_(opener))).to_be_visible()
 
     opened(page, "Delete…")
     assert f"{country}/Newer is deleted." in preview(page)
