@@ -99,7 +99,7 @@ def _value_field(cls: type[Node], one: RevisionField) -> StrawberryField:
     values = [values_of(level)[one.name] for level in levels.values()]
     text = " ".join(dict.fromkeys(attribute.description for _, attribute in values))
     if one.field != camel(one.name):
-        text = f"`{camel(one.name)}` of a {cls.prefix}{levels[one.levels[0]].title}: {text}"
+        text = f"`{camel(one.name)}` of level {levels[one.levels[0]].label}: {text}"
     deprecated = values[0][1].deprecated if all(attribute.deprecated for _, attribute in values) else ""
     resolve = _OfLevels({name: resolver_for(level, one.name) for name, level in levels.items()})
     return field(resolve, output_type(values[0][0]), text, name=one.field, deprecated=deprecated)

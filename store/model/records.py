@@ -331,7 +331,7 @@ def checked_id(text: object) -> str:
     if not text:
         raise BadValue("The id is empty; give one, or leave it out.", Rule.EMPTY)
     if len(text) > MAX_ID_CHARACTERS:
-        size = f"{len(text)} characters; at most {MAX_ID_CHARACTERS} are allowed"
+        size = f"{len(text):,} characters; at most {MAX_ID_CHARACTERS} are allowed"
         raise BadValue(f'The id "{shorten(text)}" has {size}.', Rule.MAX_LENGTH)
     if not text.isprintable() or " " in text or "#" in text or ":" in text:
         wrong = "a blank, a control character, # or :; leave it out"

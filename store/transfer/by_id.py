@@ -18,9 +18,9 @@ from store.model.names import NAMES, checked_name
 from store.model.paths import checked_segment, visible_key
 from store.model.records import Record, checked_id
 from store.transfer.diff import bare_id
-from store.transfer.formats.columns import PLAIN, CellFormat, LevelColumns, check_columns, typed_text
+from store.transfer.formats.columns import PLAIN, CellFormat, LevelColumns, typed_text
 from store.transfer.formats.lines import row_of
-from store.transfer.formats.tables import PathRowReader, unquoted
+from store.transfer.formats.tables import PathRowReader, check_table, unquoted
 from store.transfer.rows import AskedNodes, ImportPlan, NodesOf, Part, Rejection, Row, TextRows, given_id
 
 PLACE = frozenset(("path", "level", "id"))  # columns that say nothing where the node is found by its id
@@ -154,7 +154,8 @@ class IdReader:
     def __init__(self, column: str, columns: Sequence[LevelColumns]) -> None:
         self.column = column
         self._columns = {own.level: own for own in columns}
-        self._used = {*PLACE, column, *(one for own in columns for one in own.values)}
+        self._used = {own.level: {*PLACE, column, *own.values} for own in columns}
+        self._place = {*PLACE, column}
 
     def of_fields(self, number: int, fields: Mapping[str, object]) -> Row:
         """The row of an object."""
@@ -163,7 +164,8 @@ class IdReader:
     def row_at(self, row: Row, node_id: str, path: Path, level: str) -> Row | Rejection:
         """The row of a node, by its id, path and level; a field that the object lacks leaves the node as it is."""
         given, own = row.parts[0].attributes, self._columns.get(level)
-        fields = {name: value for name, value in given.items() if name not in self._used}
+        used = self._used.get(level, self._place)
+        fields = {name: value for name, value in given.items() if name not in used}
         if own:
             fields |= {name: given[column] for name, column in own.columns.items() if column in given}
             names = {language: given[column] for language, column in own.names.items() if column in given}
@@ -179,7 +181,7 @@ class IdRowReader(IdReader):
         cell_format: CellFormat = PLAIN,
     ) -> None:  # fmt: skip
         super().__init__(column, columns)
-        check_columns(header, [LevelColumns("", column), *columns])
+        check_table(header, [LevelColumns("", column), *columns])
         cell_format.check(header)
         self._index, self._nulls = header.index(column), cell_format.nulls_in(column)
         self._others = {name: index for index, name in enumerate(header) if name not in PLACE and name != column}

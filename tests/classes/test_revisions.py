@@ -76,9 +76,9 @@ async def test_a_revision_has_the_values_of_its_level_and_null_for_all_others(st
 async def test_the_schema_says_whose_value_a_field_of_two_types_is(store):
     fields = core_schema(Server(store, Stand).schema).type_map["StandRevision"].fields
     assert {name: (str(one.type), one.description) for name, one in fields.items() if "Code" in name} == {
-        "forestCode": ("String", "`code` of a Forest: Letters."),
-        "oldTreeCode": ("Int", "`code` of a OldTree: Number."),
-        "leafCode": ("Decimal", "`code` of a Leaf: Ratio."),
+        "forestCode": ("String", "`code` of level FOREST: Letters."),
+        "oldTreeCode": ("Int", "`code` of level OLD_TREE: Number."),
+        "leafCode": ("Decimal", "`code` of level LEAF: Ratio."),
     }  # fmt: skip
     size = fields["size"]
     assert (size.description, size.deprecation_reason) == ("Hectares. Centimetres.", None)

@@ -5,6 +5,7 @@ themselves.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,21 +46,21 @@ class PathRowReader:
     """Turns cells into rows. An empty cell means no value, and nothing for an attribute that the level lacks.
 
     A cell that is a JSON string, such as `" a"` or `""`, is this text. The `columns` of levels, which have no keys, are
-    of other names than their attributes.
+    of other names than their attributes; in a row of another level they are attributes of their own names.
     """
 
     def __init__(
         self, hierarchy: Hierarchy, header: Sequence[str], columns: Sequence[LevelColumns] = (),
         cell_format: CellFormat = PLAIN,
     ) -> None:  # fmt: skip
-        check_columns(header, columns)
+        check_table(header, columns)
         cell_format.check(header)
         self._format = cell_format
         self._nulls = {name: nulls for name in header if (nulls := cell_format.nulls_in(name))}
         self._hierarchy = hierarchy
         self._header = header
         self._columns = {own.level: own for own in columns}
-        self._given = {column for own in columns for column in own.values}
+        self._taken = {own.level: {*own.values} for own in columns}
         self._is_export = [name for name in header if not name.startswith(JSON_REASON)] == path_header(hierarchy)
 
     def filled(self, cells: Sequence[object]) -> Sequence[object]:
@@ -72,8 +73,9 @@ class PathRowReader:
         typed = dict(zip(self._header, cells, strict=True))
         path, level_name = (typed_text(typed[name], name, is_name=True).strip() for name in ("path", "level"))
         level = self._hierarchy.find(level_name)
+        taken = self._taken.get(level.name, ()) if level else ()
         for name, cell in typed.items():
-            if name.startswith(JSON_REASON) or name in self._given:
+            if name.startswith(JSON_REASON) or name in taken:
                 continue
             attribute = level.attribute(name) if level else None
             text = self._text(cell, name, name, attribute)
@@ -106,6 +108,12 @@ class PathRowReader:
         if text and _is_number(attribute) and isinstance(cell, str):
             return self._format.number(unquoted(text))
         return unquoted(text) if text else None
+
+
+def check_table(header: Sequence[str], columns: Iterable[LevelColumns]) -> None:
+    """Raise BadInput where a column of the levels is not in the header, or any column is there twice."""
+    repeated = [LevelColumns("", name) for name, count in Counter(header).items() if name and count > 1]
+    check_columns(header, [*columns, *repeated])
 
 
 def _is_number(attribute: Attribute | None) -> bool:

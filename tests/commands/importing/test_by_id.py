@@ -267,3 +267,39 @@ def test_ids_of_another_hierarchy_are_unknown(filled: Clade, tmp_path: Path) -> 
     done = filled("import", "location", file, "--by", "id")
     assert ("changed: 1 (1 COUNTRY)" in done.stdout, "No node has the id g" in done.stderr) == (True, True)
     assert nodes(filled)["m"]["name"] == "Mower"
+
+
+PATHS, IDS = ["path,level,", "Garden/Mower,PRODUCT,", "Garden/Mower/Red,VARIANT,"], ["id,", "m,", "m-1,"]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("form", ["paths", "ids", "ids in JSON"])
+def test_a_column_of_one_level_alone_rejects_rows_of_others_with_a_value_unless_unknown_ones_are_ignored(
+    filled: Clade, tmp_path: Path, form: str
+) -> None:
+    heads, by = (PATHS, []) if form == "paths" else (IDS, ["--by", "id"])
+    lines = [f"{heads[0]}Lager,color", f"{heads[1]}4,", f"{heads[2]}5,red"]
+    file = written(tmp_path / "stock.csv", "\n".join(lines))
+    if form == "ids in JSON":
+        objects = [{"id": "m", "Lager": 4}, {"id": "m-1", "Lager": 5}]
+        file = written(tmp_path / "stock.jsonl", "".join(json.dumps(one) + "\n" for one in objects))
+    command = ["import", "category", file, *by, "--attr", "variant.stock=Lager", "--json"]
+    report = json.loads(filled(*command, "--dry-run").stdout)
+    assert report["updated"] == ({} if form == "paths" else {"VARIANT": 1})  # a rejected row rejects those below it
+    assert report["rejected"][0]["reason"].startswith('PRODUCT has no attribute "Lager"')
+    report = json.loads(filled(*command, "--ignore-unknown").stdout)
+    assert (report["updated"], report["unchanged"], report["rejected"]) == ({"VARIANT": 1}, 1, [])
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("heads", [PATHS, IDS])
+def test_a_column_that_is_there_twice_and_a_name_of_blanks_are_refused(
+    filled: Clade, tmp_path: Path, heads: list[str]
+) -> None:
+    by = [] if heads is PATHS else ["--by", "id"]
+    twice = written(tmp_path / "twice.csv", f"{heads[0]}stock,,stock,\n{heads[2]}1,,2,\n")
+    refused = filled("import", "category", twice, *by)
+    assert '2 columns "stock"' in str(refused.exception)
+    blank = written(tmp_path / "blank.csv", f"{heads[0]}name\n{heads[2]}  \n{heads[1]}\u200b\n")
+    report = json.loads(filled("import", "category", blank, *by, "--json").stdout)
+    assert [one["reason"] for one in report["rejected"]] == ["The name is empty; write a text."] * 2
