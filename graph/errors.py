@@ -290,7 +290,7 @@ USER_ERROR_CODES = tuple(one for one in ERROR_CODES if one.status in (USER_ERROR
 
 RULES = {
     Rule.REQUIRED: "A value is missing: none is given, or null.",
-    Rule.EMPTY: "A text has no character, or a key none that is seen.",
+    Rule.EMPTY: "A text has no character, a name only blanks, or a key none that is seen.",
     Rule.TYPE: "The value is not of its type, such as no number, date, currency or language tag, or out of its range.",
     Rule.MINIMUM: "The value is less than the attribute's `minimum`.",
     Rule.MAXIMUM: "The value is more than the attribute's `maximum`.",

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import cast
 
 from store.errors import BadData, BadInput, BadValue, FaultList, Rule, quantity, shorten, shown
-from store.model.letters import UNSEEN
 from store.model.values import MAX_TEXT_CHARACTERS, Value
 
 NAMES = "names"
@@ -16,7 +15,6 @@ MAX_LANGUAGES = 50  # of one node
 _NONE: Mapping[str, str] = {}
 MAX_TAG_CHARACTERS = 64  # RFC 5646 asks for room for 35
 MAX_REQUESTED = 20  # languages of one lookup
-_BLANK = re.compile(rf"[\s{UNSEEN}]*")
 _TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 
 
@@ -26,7 +24,7 @@ def checked_name(name: object, label: str = "The name") -> str | None:
         return None
     if not isinstance(name, str):
         raise BadValue(f"{label} is {shown(name)}, which is not a text; write a text.", Rule.TYPE)
-    if _BLANK.fullmatch(name):
+    if not name or name.isspace():
         raise BadValue(f"{label} is empty; write a text.", Rule.EMPTY)
     if len(name) > MAX_TEXT_CHARACTERS:
         limit = f"at most {MAX_TEXT_CHARACTERS:,} are allowed"

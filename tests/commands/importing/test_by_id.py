@@ -300,6 +300,6 @@ def test_a_column_that_is_there_twice_and_a_name_of_blanks_are_refused(
     twice = written(tmp_path / "twice.csv", f"{heads[0]}stock,,stock,\n{heads[2]}1,,2,\n")
     refused = filled("import", "category", twice, *by)
     assert '2 columns "stock"' in str(refused.exception)
-    blank = written(tmp_path / "blank.csv", f"{heads[0]}name\n{heads[2]}  \n{heads[1]}\u200b\n")
+    blank = written(tmp_path / "blank.csv", f"{heads[0]}name\n{heads[2]}  \n{heads[1]}\u3000\n")
     report = json.loads(filled("import", "category", blank, *by, "--json").stdout)
     assert [one["reason"] for one in report["rejected"]] == ["The name is empty; write a text."] * 2

@@ -170,7 +170,7 @@ SAID = [
     ({"key": " a"}, "characters", 'The key " a" has a blank too many, or a character that nobody sees; write "a".'),
     ({"key": "k" * 5_000}, "maxLength", "A key has 5,000 characters; at most 4,100 are allowed."),
     ({"name": ""}, "empty", "The name is empty; write a text."),
-    ({"name": " \t\u200b"}, "empty", "The name is empty; write a text."),
+    ({"name": " \t\u3000"}, "empty", "The name is empty; write a text."),
     ({"name": "n" * 17_000}, "maxLength", "The name has 17,000 characters; at most 16,384 are allowed."),
     ({"names": [{"language": "d", "text": "x"}]}, "type", '"d" is not a language tag; write one like de, de-AT or '
      "zh-Hant."),
