@@ -134,9 +134,9 @@ def former_key(item: Item) -> Key:
     return Key(found.tree, found.key)
 
 
-def revisions(node_id: str, before: int, first: int = 1) -> KeyRange:
-    """The range of a node's revisions from `first` to the one before `before`."""
-    key = revision_key(node_id, first)
+def revisions(node_id: str, before: int) -> KeyRange:
+    """The range of a node's revisions from the first to the one before `before`."""
+    key = revision_key(node_id, 1)
     return KeyRange(Index.TABLE, key.pk, key.sk, revision_key(node_id, before).sk)
 
 

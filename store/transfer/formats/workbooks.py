@@ -37,26 +37,10 @@ def excel_table(
     Its header is the row with Excel's number `header_row`, by default the first that is not empty; or all rows are data
     of these columns. Raises BadInput where the workbook cannot be read, or the rows are wider than its first one.
     """
-    try:
-        from openpyxl.cell.read_only import EMPTY_CELL
-        from openpyxl.reader.excel import ExcelReader
-        from openpyxl.xml.constants import SHARED_STRINGS, WORKSHEET_TYPE
-    except ImportError:
-        raise BadInput(f"Excel files need openpyxl; {install_hint('openpyxl')}") from None
     with _readable(file):
-        warnings.filterwarnings("ignore", module="openpyxl")  # of what it does not keep, such as validations
-        with file.open("rb") as opened:
-            reader = ExcelReader(opened, read_only=True, data_only=True, keep_links=False)
-        reader.archive = archive = Parts(file)
-        reader.read_manifest()
-        archive.postponed = {one.PartName[1:] for one in reader.package.findall(WORKSHEET_TYPE)}
-        archive.streamed = {one.PartName[1:] for one in reader.package.findall(SHARED_STRINGS)} | archive.postponed
-        for part in archive.streamed - archive.postponed:
-            with archive.open(part) as content:
-                TextScan(content)
-        reader.read()  # which would look through each sheet that does not say its size
-        archive.postponed.clear()
-        sheets = {one.title: one for one in reader.wb.worksheets}
+        archive, sheets = _opened(file)
+        from openpyxl.cell.read_only import EMPTY_CELL
+
         if sheet is not None and sheet not in sheets:
             raise BadInput(f'{file.name} has no sheet "{sheet}"; it has {named([*sheets])}.')
         name = sheet or next(iter([*[name for name in sheets if sheets[name].sheet_state == "visible"], *sheets]))
@@ -90,6 +74,28 @@ def excel_table(
     columns = {*found.merged(start)}
     merged = [one for number, one in enumerate(header, start=1) if number in columns]
     return Table(checked_header(file, header), lambda: rows(start + 1), merged)
+
+
+def _opened(file: Path) -> tuple[Parts, dict[str, Any]]:
+    """A workbook whose shared texts are within Excel's bounds, and its sheets by name, not looked through yet."""
+    try:
+        from openpyxl.reader.excel import ExcelReader
+        from openpyxl.xml.constants import SHARED_STRINGS, WORKSHEET_TYPE
+    except ImportError:
+        raise BadInput(f"Excel files need openpyxl; {install_hint('openpyxl')}") from None
+    warnings.filterwarnings("ignore", module="openpyxl")  # of what it does not keep, such as validations
+    with file.open("rb") as opened:
+        reader = ExcelReader(opened, read_only=True, data_only=True, keep_links=False)
+    reader.archive = archive = Parts(file)
+    reader.read_manifest()
+    archive.postponed = {one.PartName[1:] for one in reader.package.findall(WORKSHEET_TYPE)}
+    archive.streamed = {one.PartName[1:] for one in reader.package.findall(SHARED_STRINGS)} | archive.postponed
+    for part in archive.streamed - archive.postponed:
+        with archive.open(part) as content:
+            TextScan(content)
+    reader.read()  # which would look through each sheet that does not say its size
+    archive.postponed.clear()
+    return archive, {one.title: one for one in reader.wb.worksheets}
 
 
 def shown_number(value: float, code: str) -> str | None:
