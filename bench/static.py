@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from graph.server.handler import RequestHandler
 from graph.server.lifecycle import GracefulShutdown
-from graph.server.middleware import RequestObserver, SecurityHeaders
 
 
 def app() -> ASGIApp:
@@ -22,5 +22,7 @@ def app() -> ASGIApp:
     async def answer(request: Request) -> Response:
         return Response(answers[request.path_params["name"]], media_type="application/json")
 
-    secured = SecurityHeaders(Starlette(routes=[Route("/{name}", answer, methods=["POST"])]))
-    return RequestObserver(secured, (), GracefulShutdown(), None)
+    drain = GracefulShutdown()
+    drain.has_started = True
+    served = Starlette(routes=[Route("/{name}", answer, methods=["POST"])])
+    return RequestHandler(served, served, (), drain)

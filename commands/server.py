@@ -5,7 +5,6 @@ import contextlib
 import gc
 import multiprocessing
 import os
-import re
 import signal
 import socket
 import threading
@@ -14,38 +13,23 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http import httptools_impl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from commands import interrupt
 from commands.output import say
+from commands.protocol import HTTPProtocol
 from graph.auth.authentication import tokens_of
-from graph.errors import RequestRejected
 from graph.hierarchies.examples import Example, Sample, example_queries, read_samples
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
 from graph.hosts import is_loopback
 from graph.observability.logs import config
-from graph.server.middleware import (
-    HEAD_TOO_LARGE,
-    MAX_CONNECTIONS,
-    MAX_HEAD_BYTES,
-    MAX_IGNORED_BYTES,
-    MAX_PIPELINED,
-    NOT_HTTP,
-    PIPELINED,
-    REJECTED,
-    TOO_MANY,
-)
+from graph.server.handler import MAX_CONNECTIONS
 from graph.settings import Settings, host_and_port
 from store.connect import SQLiteUrl, open_store, parse_store_url
 from store.engine import REQUEST_PATIENCE
 from store.errors import BadInput, Unavailable, WrongTable, quantity
 
-ABSOLUTE_FORM = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]*)")
-"""A request target with an authority, which counts instead of the Host header (RFC 9112, 3.2.2)."""
-PARSER = httptools_impl.httptools  # type: ignore[attr-defined]  # uvicorn's, for its errors
 STORE_CHECK_SECONDS = 5.0
 IDLE_SECONDS = 75  # longer than proxies keep a connection: whoever closes it first may lose a request of the other
 MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
@@ -217,115 +201,3 @@ def worker_app() -> Any:
 def _stop_with(parent: multiprocessing.process.BaseProcess) -> None:
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-class HTTPProtocol(HttpToolsProtocol):
-    """One HTTP/1.1 connection, with limits on their number and on the bytes of a request head.
-
-    The application rejects what cannot be read, in the form of an empty request. Of uvicorn's private state this uses
-    `connections`, `cycle`, `headers`, `parser`, `pipeline`, `scope`, `transport`, `url`, `timeout_keep_alive_task`,
-    `_unset_keepalive_if_required`, `send_400_response` and `on_response_complete`, whose count of responses nothing
-    reads without `limit_max_requests`. The versions that `pyproject.toml` allows have them; CI tests the oldest and
-    the newest.
-    """
-
-    connections: set[Any]
-    _rejection: RequestRejected | None = None  # after which nothing is read
-    _running: Any = None  # the cycle (request and response) that is being answered, where `cycle` is the newest one
-    _unread = 0  # bytes since a head or a piece of a body ended: of the next head, or of trailers
-    _ignored = 0  # bytes of bodies whose response was complete before them
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self.on_response_complete()  # starts the time that a connection may be idle
-        if len(self.connections) > MAX_CONNECTIONS:
-            idle = [one for one in self.connections - {self} if one.timeout_keep_alive_task is not None]
-            if not idle:
-                return self.reject(TOO_MANY)
-            idle.sort(key=lambda one: one.timeout_keep_alive_task.when())
-            for one in idle[: MAX_CONNECTIONS // 16 + 1]:  # several, since finding them takes a while
-                self.connections.discard(one)
-                one.transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._unset_keepalive_if_required()  # whose timer would keep the connection in memory
-        self.cycle = self._running  # which uvicorn then tells that its client has gone, instead of a pipelined one
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        if self._rejection is None:
-            self._unread += len(data)
-            self._unset_keepalive_if_required()
-            self._parse(data)
-            if self._unread > MAX_HEAD_BYTES:
-                self.reject(HEAD_TOO_LARGE)
-            if self._running is None:
-                self.on_response_complete()
-
-    def _parse(self, data: bytes) -> None:
-        """Parse what was received. A request to upgrade the protocol, as curl sends it for h2c, is answered without.
-
-        RFC 9110, 7.8, allows that. A parser would take the body for the new protocol, so another gets the head without.
-        """
-        try:
-            while True:
-                try:
-                    return self.parser.feed_data(data)
-                except PARSER.HttpParserUpgrade as upgrade:
-                    method, version = self.parser.get_method(), self.parser.get_http_version().encode()
-                    if method == b"CONNECT":
-                        return self.send_400_response("")
-                    lines = [b"%s %s HTTP/%s" % (method, self.url, version)]
-                    lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
-                    data = b"\r\n".join([*lines, b"", data[upgrade.args[0] :]])
-                    self.parser = type(self.parser)(self)  # the old one may wait for the end of the connection
-                    with contextlib.suppress(AttributeError):  # before httptools 0.6.3; as uvicorn sets it
-                        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        except PARSER.HttpParserError:
-            self.send_400_response("")
-
-    def on_message_complete(self) -> None:
-        if not self.parser.should_upgrade():
-            super().on_message_complete()
-
-    def on_headers_complete(self) -> None:
-        if self.parser.should_upgrade():
-            return
-        if len(self.pipeline) >= MAX_PIPELINED and self._rejection is None:
-            raise OverflowError  # stops the parser, and uvicorn calls `send_400_response`
-        self._unread = 0
-        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
-            self._rejection = HEAD_TOO_LARGE
-            self.url = b"/"  # uvicorn cannot parse one of 65,536 bytes or more
-        if (absolute := ABSOLUTE_FORM.match(self.url)) is not None:
-            self.headers[:] = [(name, absolute[1] if name == b"host" else value) for name, value in self.headers]
-        self.scope[REJECTED] = self._rejection  # type: ignore[literal-required]
-        super().on_headers_complete()
-        self._running = self._running or self.cycle
-        self.headers = []  # for trailers, which are ignored; the request keeps its own list
-
-    def on_body(self, body: bytes) -> None:
-        self._unread = 0
-        if self.cycle.response_complete:
-            self._ignored += len(body)
-            if self._ignored > MAX_IGNORED_BYTES:
-                self.transport.close()
-        super().on_body(body)
-
-    def on_response_complete(self) -> None:
-        self._running = self.pipeline[-1][0] if self.pipeline else None
-        super().on_response_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        if self._rejection is None:
-            is_full = len(self.pipeline) >= MAX_PIPELINED
-            self.reject(PIPELINED if is_full else NOT_HTTP)
-
-    def reject(self, rejection: RequestRejected) -> None:
-        """Answer with an error; within a body or after it, where a response may have begun, only close."""
-        self._unset_keepalive_if_required()
-        if self.cycle is not None and self.scope is self.cycle.scope:
-            return self.transport.close()
-        self._rejection = rejection
-        self.parser = type(self.parser)(self)
-        self.parser.feed_data(b"GET * HTTP/1.1\r\n\r\n")

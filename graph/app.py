@@ -20,8 +20,8 @@ from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from graph.server.asgi_app import Lifespan, build_app, lifespan_of
 from graph.server.events import EventStreams
+from graph.server.handler import Observer
 from graph.server.lifecycle import GracefulShutdown, log_missing_items, log_undefined
-from graph.server.middleware import Observer
 from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings, exposed
 from resolvers.access.callers import ApiKeyAuthenticator

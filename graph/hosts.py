@@ -1,15 +1,12 @@
 """Hosts: loopback addresses, which only this machine can reach, and the origins that CLADE_CORS_ORIGINS lists."""
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from starlette.types import Scope
-
 from store.errors import BadInput, shown_address
 
-MAX_HOST_BYTES = 300  # more than a host and its port have
+MAX_HOST_BYTES = 300  # more than a host and its port have; a longer one is no host
 ANY = "*"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 WITHOUT_PAGES = frozenset({"file", "ftp", "ws", "wss"})  # no page has them in its origin; that of a file is "null"
@@ -46,16 +43,9 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback and (match[1] is not None) == isinstance(address, IPv6Address)
 
 
-def has_loopback_host(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether the Host header is a loopback address or localhost."""
-    return is_loopback(headers.get(b"host", b"")[:MAX_HOST_BYTES].decode("latin-1"))
-
-
-def listens_on_loopback(scope: Scope) -> bool:
-    """Whether the connection came in at a loopback address; a server without an address is behind a Unix socket."""
-    if (server := scope.get("server")) is None:
-        return False
-    return is_loopback(f"[{server[0]}]" if ":" in server[0] else server[0])
+def listens_on_loopback(server: str) -> bool:
+    """Whether this address of a connection is a loopback address."""
+    return is_loopback(f"[{server}]" if ":" in server else server)
 
 
 def cors_origins(words: str) -> list[str]:

@@ -29,7 +29,7 @@ NO_GRANTS = Grants.of([], [])
 PUBLIC_FIELDS = frozenset({"__typename", "__schema", "__type", "_service"})
 
 # Headers of proxies: a proxy on this machine forwards requests of other machines.
-_FORWARDED = re.compile(rb"(forwarded|via|x-real-ip)\Z|x-forwarded-")
+_FORWARDED = re.compile(rb"^(?:(?:forwarded|via|x-real-ip)$|x-forwarded-)", re.MULTILINE)
 
 
 class Unauthenticated(RequestRejected):
@@ -149,7 +149,8 @@ def needs_credential(caller: Caller, operation: OperationDefinitionNode) -> bool
 
 def is_local(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
     """Whether a request came in at a loopback address, not from a proxy, and not from a page of another origin."""
-    if not listens_on_loopback(scope) or any(map(_FORWARDED.match, headers)):
+    server = scope.get("server")  # None for a Unix socket, behind which a proxy is
+    if server is None or not listens_on_loopback(server[0]) or _FORWARDED.search(b"\n".join(headers)):
         return False
     origin = headers.get(b"origin")
     return origin is None or origin == scope["scheme"].encode() + b"://" + headers.get(b"host", b"")

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -11,26 +11,23 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, request_response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator
-from graph.errors import BAD_REQUEST, UNAVAILABLE, error_body
+from graph.errors import BAD_REQUEST, error_body
 from graph.execution.operation import Execution
 from graph.hosts import cors_origins
-from graph.observability.logs import KEY, PROBES, flush
+from graph.observability.logs import flush
 from graph.server.endpoint import GraphQLEndpoint
 from graph.server.events import EventStreams
-from graph.server.lifecycle import NOT_STARTED, GracefulShutdown, alive, log, ready
-from graph.server.middleware import CORS, Observer, RequestObserver, SecurityHeaders
+from graph.server.handler import CORS, GRAPHQL_PATH, Observer, RequestHandler
+from graph.server.lifecycle import GracefulShutdown, alive, log, ready
 from graph.server.pages import Examples, explorer_routes, graphiql_page, graphiql_routes
-from graph.server.sending import ConcurrencyLimiter, send_error
+from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
 from store.engine import Store
 from store.writing.writer import Writer
 
 logger = logging.getLogger("clade")
-
-GRAPHQL_PATH = "/graphql"
 
 Background = Sequence[Callable[[], Coroutine[Any, Any, None]]]
 """Coroutine functions that run while the application runs."""
@@ -52,13 +49,12 @@ def build_app(
     background: Background = (),
     authenticator: Authenticator,
     streams: EventStreams,
-) -> ASGIApp:
+) -> RequestHandler:
     """The application that serves `execution`; meanwhile `store` is open, and moves and `background` run."""
     shows_page = settings.shows("graphiql")
     page = request_response(graphiql_page) if shows_page else None
     endpoint = GraphQLEndpoint(settings, execution, page, limiter, authenticator, streams)
     routes = [
-        Route(GRAPHQL_PATH, endpoint),
         *(graphiql_routes(examples) if shows_page else []),
         Route("/healthz", alive),
         Route("/readyz", partial(ready, store, drain)),
@@ -70,11 +66,8 @@ def build_app(
         exception_handlers={404: not_found},
     )
     others.router.redirect_slashes = False  # its redirects lead to whatever the Host header names
-    app = by_path(endpoint, others, drain)
     cors = CORS(origins) if (origins := cors_origins(settings.cors_origins)) else None
-    # Outside of Starlette's error handling, because its responses need the headers, too.
-    secured = SecurityHeaders(app, check_hosts=not settings.production, cors=cors)
-    return RequestObserver(secured, observers, drain, cors)
+    return RequestHandler(endpoint, others, observers, drain, cors=cors, check_hosts=not settings.production)
 
 
 def lifespan_of(
@@ -92,30 +85,6 @@ def lifespan_of(
         flush()
 
     return lifespan
-
-
-def by_path(endpoint: ASGIApp, others: ASGIApp, drain: GracefulShutdown) -> ASGIApp:
-    """The endpoint at its path, and `others` elsewhere; 503 with the way out while the lifespan does not run.
-
-    The endpoint handles its own errors, and Starlette's routing to it costs as much as a cached response. Hosts start
-    no lifespan of an application that they mount: that is logged once, and health checks are answered nevertheless.
-    """
-    is_logged = False
-
-    def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        nonlocal is_logged
-        if scope["type"] != "http":
-            return others(scope, receive, send)
-        path = scope["path"]
-        if drain.has_started or path.endswith(PROBES):
-            return (endpoint if path == GRAPHQL_PATH else others)(scope, receive, send)
-        if not is_logged:
-            is_logged = True
-            logger.error("%s", NOT_STARTED)
-        scope[KEY].codes = (UNAVAILABLE,)
-        return send_error(send, 503, NOT_STARTED, UNAVAILABLE)
-
-    return choose
 
 
 @asynccontextmanager

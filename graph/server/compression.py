@@ -37,11 +37,7 @@ async def read_body(receive: Receive, limit: int, content_encoding: bytes) -> by
 
     `content_encoding` lists at most one coding, beside `identity`.
     """
-    listed = [name.strip().lower() for name in content_encoding[:MAX_HEADER_BYTES].decode("latin-1").split(",")]
-    codings = [name for name in listed if name not in ("", "identity")]
-    coding = CODINGS.get(codings[0]) if len(codings) == 1 else None
-    if codings and coding is None:
-        raise RequestRejected(415, UNSUPPORTED, (b"accept-encoding", f"{GZIP}, {DEFLATE}".encode()))
+    coding = coding_of(content_encoding) if content_encoding else None
     stream = zlib.decompressobj(GZIP_FORMAT) if coding == GZIP else None
     body, received, more = b"", 0, True
     while more:
@@ -68,6 +64,16 @@ async def read_body(receive: Receive, limit: int, content_encoding: bytes) -> by
     if coding and (stream is None or not stream.eof):
         raise RequestRejected(400, f"The body ends within its {coding}; send the whole stream.")
     return body
+
+
+def coding_of(content_encoding: bytes) -> str | None:
+    """The one coding of a body, None for none. Raises RequestRejected."""
+    listed = [name.strip().lower() for name in content_encoding[:MAX_HEADER_BYTES].decode("latin-1").split(",")]
+    codings = [name for name in listed if name not in ("", "identity")]
+    coding = CODINGS.get(codings[0]) if len(codings) == 1 else None
+    if codings and coding is None:
+        raise RequestRejected(415, UNSUPPORTED, (b"accept-encoding", f"{GZIP}, {DEFLATE}".encode()))
+    return coding
 
 
 def max_received(limit: int) -> int:

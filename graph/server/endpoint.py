@@ -23,20 +23,13 @@ from graph.errors import (
     log_unexpected,
     log_unreadable,
 )
-from graph.execution.operation import (
-    TRACED,
-    EagerCoroutine,
-    Execution,
-    MutationNotAllowed,
-    SubscriptionNotAllowed,
-    within,
-)
+from graph.execution.operation import TRACED, Execution, MutationNotAllowed, SubscriptionNotAllowed
 from graph.execution.response import CachePolicy, OperationResponse, rejected
 from graph.observability.logs import KEY, RequestInfo
 from graph.operation.document import GraphQLRequest, PersistedDocuments, UnknownDocument, read_trusted
 from graph.server.compression import GZIPPED, MIN_BYTES, Compressor, accepts_gzip, max_received, read_body, too_large
 from graph.server.events import EventStreams, send_single
-from graph.server.middleware import MAX_IGNORED_BYTES
+from graph.server.handler import MAX_IGNORED_BYTES
 from graph.server.pages import matches, tag_of_form
 from graph.server.parsing import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json, read_json, read_query_string
 from graph.server.sending import (
@@ -51,6 +44,7 @@ from graph.server.sending import (
 from graph.settings import Settings
 from resolvers.access.callers import Caller
 from store.cache import BoundedCache
+from store.concurrency import EagerCoroutine, in_task, within
 from store.errors import DamagedItem, Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
@@ -72,7 +66,7 @@ MAX_MEDIA_TYPE_BYTES = 1_000  # of a header with media types, because its parsed
 
 
 class GraphQLEndpoint:
-    """The ASGI application at `/graphql`, in RequestObserver: POST with JSON, GET for queries, a page for browsers."""
+    """The ASGI application at `/graphql`, in RequestHandler: POST with JSON, GET for queries, a page for browsers."""
 
     def __init__(
         self,
@@ -104,6 +98,7 @@ class GraphQLEndpoint:
         headers = info.headers
         accept = headers.get(b"accept", b"")[:MAX_MEDIA_TYPE_BYTES].decode("latin-1")
         if self._page is not None and wants_page(scope, accept):
+            await in_task()
             await self._page(scope, receive, send)
             return
         media_type = choose(accept, MEDIA_TYPES)
@@ -183,6 +178,7 @@ class GraphQLEndpoint:
         if not self._execution.is_subscription(request):
             response = await self._execute(request, receive, info)
             return await send_single(send, self._sender, info, response)
+        await in_task()
         authenticate = partial(self._caller, scope, info.headers)
         await self._streams.follow(request, receive, send, info, authenticate, self._sender)
 
@@ -201,7 +197,9 @@ class GraphQLEndpoint:
         """The body of a POST. Raises RequestRejected and ClientDisconnected."""
         if not is_json(headers.get(b"content-type", b"")[:MAX_MEDIA_TYPE_BYTES].decode("latin-1")):
             raise RequestRejected(415, f"Unsupported Content-Type; send {JSON} in UTF-8.")
-        coding = b",".join([value for name, value in scope["headers"] if name == b"content-encoding"])
+        coding = headers.get(b"content-encoding", b"")
+        if coding and len(headers) < len(scope["headers"]):
+            coding = b",".join([value for name, value in scope["headers"] if name == b"content-encoding"])
         length = headers.get(b"content-length", b"").lstrip(b"0")[:MAX_LENGTH_DIGITS]
         if length.isdigit() and int(length) > (max_received(self._max_body_bytes) if coding else self._max_body_bytes):
             # A client that has begun to send might lose the response if the connection was closed before its end.

@@ -11,6 +11,7 @@ from typing import Any, Self
 from starlette.types import Receive, Send
 
 from graph.errors import OVERLOADED, Header, RequestRejected, error_body
+from store.concurrency import in_task
 
 CLOSE: Header = (b"connection", b"close")
 NO_STORE: Header = (b"cache-control", b"no-store")
@@ -39,6 +40,7 @@ class ResponseSender:
         if len(content) <= PIECE_BYTES:
             await send({"type": "http.response.body", "body": content, "more_body": more})
             return True
+        await in_task()
         try:
             async with asyncio.timeout(None) as end:
                 self._waiting[end] = content
@@ -99,6 +101,7 @@ class DisconnectWatcher:
         self._watch: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
+        await in_task()
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._start)
         await self._block.__aenter__()
         return self

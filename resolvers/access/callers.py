@@ -4,12 +4,12 @@ Mutations are checked by the caller's grants and paths alone, before any node is
 the same message as a path without a node; a path that may only be read is FORBIDDEN.
 """
 
-import asyncio
 from dataclasses import dataclass
 
 from resolvers.access.grants import Grants
 from store.api_keys import PREFIX, ApiKey, find_key, parse_key
 from store.cache import ExpiringCache
+from store.concurrency import within
 from store.engine import ReadUsage, Store
 from store.errors import Forbidden, Unavailable, shorten
 from store.model.keys import Path
@@ -66,8 +66,7 @@ class ApiKeyAuthenticator:
         read_at, found = self._found.get(key_id) or (None, None)  # an empty list for an unknown id
         if found is None or read_at != store_version:
             try:
-                async with asyncio.timeout(LOOKUP_SECONDS):
-                    key = await find_key(self._store, key_id, self.reads)
+                key = await within(LOOKUP_SECONDS, find_key(self._store, key_id, self.reads))
             except TimeoutError:
                 raise Unavailable(f"An API key could not be looked up within {LOOKUP_SECONDS:g} seconds.") from None
             found = []

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from graph.server.compression import MAX_THREADS, MIN_BYTES, THREAD_BYTES, Compressor
-from graph.server.middleware import MAX_IGNORED_BYTES
+from graph.server.handler import MAX_IGNORED_BYTES
 from tests.connection import Connection
 from tests.servers import Server
 

@@ -19,9 +19,9 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from commands.server import HTTPProtocol
+from commands.protocol import HTTPProtocol
 from graph.app import create_app
-from graph.server.middleware import MAX_CONNECTIONS
+from graph.server.handler import MAX_CONNECTIONS
 from graph.settings import Settings
 from store.connect import opened
 from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app

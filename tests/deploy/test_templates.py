@@ -11,7 +11,8 @@ import kubernetes_validate
 import pytest
 from cfnlint.api import lint_all
 
-from commands.server import HTTPProtocol, uvicorn_config
+from commands.protocol import HTTPProtocol
+from commands.server import uvicorn_config
 from graph.settings import Settings
 from store.dynamodb.table import ACTIONS, Use
 from tests.deploy import templates

@@ -1,25 +1,29 @@
-"""ASGI middleware around everything: ids and reports of requests, headers of security and CORS, and requests that are
-answered before the application sees them.
+"""The application of ASGI around everything: ids and reports of requests, headers of security and of CORS, and what is
+answered by the head alone.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from typing import cast
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.errors import OVERLOADED, UNAVAILABLE, UNCERTAIN, UNCERTAIN_HINT, Header, RequestRejected, error_body
-from graph.hosts import ANY, has_loopback_host, is_host, listens_on_loopback
+from graph.hosts import ANY, MAX_HOST_BYTES, is_host, is_loopback, listens_on_loopback
 from graph.observability.logs import KEY, PROBES, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
-from graph.server.lifecycle import GracefulShutdown
+from graph.server.lifecycle import NOT_STARTED, GracefulShutdown
 from graph.server.sending import CLOSE, RETRY_AFTER, send_error
 from store.errors import Forbidden
 
-Observer = Callable[[RequestInfo], None]
+logger = logging.getLogger("clade")
 
-POLICY = b"content-security-policy"
+GRAPHQL_PATH = "/graphql"
+
+Observer = Callable[[RequestInfo], None]
 
 # The resource policy is for what pages embed; browsers read responses by CORS without it
 # (https://fetch.spec.whatwg.org/#concept-http-fetch checks it for opaque responses only).
@@ -30,7 +34,7 @@ HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-HEADERS_AND_POLICY = [*HEADERS, (POLICY, b"default-src 'none'; frame-ancestors 'none'")]
+POLICY: Header = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 ORIGIN = b"origin"
 ALLOW_ORIGIN = b"access-control-allow-origin"
@@ -110,92 +114,96 @@ class CORS:
         return Response(headers={**PREFLIGHT, "access-control-allow-headers": asked})
 
 
-class RequestObserver:
-    """The outermost middleware: each request gets an id, and is passed to all observers, in their order, at its end.
+class RequestHandler:
+    """The application of ASGI: each request gets an id, is checked, answered, and passed to all observers at its end.
 
-    All responses have the headers of `cors`, also that to a cancelled request.
+    A request for the endpoint runs from its head to its response without a wait where all that it needs is there, so a
+    server may run it before it makes a task (`commands/protocol.py`). While the lifespan does not run, all but health
+    checks get 503 with the way out, since hosts start no lifespan of an application that they mount.
+
+    All responses have the headers of security, an id, and those of `cors`. A response keeps its own content security
+    policy; without one it may load nothing. With `check_hosts`, requests at a loopback address whose Host header names
+    another host are answered by 403: a web page can have its own name resolved to 127.0.0.1 (DNS rebinding), but its
+    requests still have that name as their host. With `cors`, preflights are answered here, for all paths.
     """
 
-    def __init__(self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown, cors: CORS | None) -> None:
-        self._app = app
+    def __init__(
+        self,
+        endpoint: ASGIApp,
+        others: ASGIApp,
+        observers: Sequence[Observer],
+        drain: GracefulShutdown,
+        *,
+        cors: CORS | None = None,
+        check_hosts: bool = False,
+    ) -> None:
+        """`others` is the application of all other paths, and of the lifespan."""
+        self._endpoint, self._others = endpoint, others
         self._observers = observers
         self._drain = drain
         self._cors = cors
+        self._check_hosts = check_hosts
+        self._has_logged = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._others(scope, receive, send)
             return
         info = scope[KEY] = RequestInfo.of(scope)
 
-        def send_with_id(message: Message) -> Awaitable[None]:
+        def send_complete(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
-                info.status = message["status"]
-                headers = message["headers"] = list(message["headers"])
-                headers.append((REQUEST_ID, info.id.encode()))
-                if self._cors is not None:
-                    headers += self._cors.headers(scope)
-                # The client's next connection goes to another server.
-                if self._drain.draining and CLOSE not in headers:
-                    headers.append(CLOSE)
+                self._complete(message, scope, info)
             return send(message)
 
         self._drain.running += 1
         try:
-            await self._app(scope, receive, send_with_id)
+            if (rejected := self._rejection(scope, info)) is not None:
+                info.codes, info.reason = (rejected.code,), str(rejected)
+                await send_error(send_complete, rejected.status, str(rejected), rejected.code, rejected.headers)
+            elif self._cors is not None and (preflight := self._cors.preflight(scope)) is not None:
+                await preflight(scope, receive, send_complete)
+            elif not (self._drain.has_started or scope["path"].endswith(PROBES)):
+                info.codes = (UNAVAILABLE,)
+                self._log_not_started()
+                await send_error(send_complete, 503, NOT_STARTED, UNAVAILABLE)
+            else:
+                await (self._endpoint if is_endpoint(scope) else self._others)(scope, receive, send_complete)
         except asyncio.CancelledError:  # the time for running requests is over
             self._drain.cancelled += 1
             if info.status == STATUS_CLIENT_CLOSED:
                 info.codes = (UNAVAILABLE,)
                 hint, extensions = (UNCERTAIN_HINT, UNCERTAIN) if info.kind == "mutation" else ("Retry.", {})
                 message = f"The server is stopping, and the request was cancelled. {hint}"
-                await send_error(send_with_id, 503, message, UNAVAILABLE, [CLOSE, *HEADERS_AND_POLICY], extensions)
+                await send_error(send_complete, 503, message, UNAVAILABLE, [CLOSE], extensions)
             if not self._drain.draining:  # else uvicorn would log its own cancellation as an exception
                 raise
         finally:
             self._drain.running -= 1
-            if scope["path"] not in PROBES:
+            if not scope["path"].endswith(PROBES):
                 info.seconds = time.perf_counter() - info.started
                 for observer in self._observers:
                     observer(info)
 
+    def _log_not_started(self) -> None:
+        if not self._has_logged:
+            self._has_logged = True
+            logger.error("%s", NOT_STARTED)
 
-class SecurityHeaders:
-    """Middleware in RequestObserver that adds the headers to all responses, including errors.
-
-    A response keeps its own content security policy; without one it may load nothing. With `check_hosts`, requests at a
-    loopback address whose Host header names another host are answered by 403: a web page can have its own name resolved
-    to 127.0.0.1 (DNS rebinding), but its requests still have that name as their host. With `cors`, preflights are
-    answered here, for all paths.
-    """
-
-    def __init__(self, app: ASGIApp, *, check_hosts: bool = False, cors: CORS | None = None) -> None:
-        self._app = app
-        self._check_hosts = check_hosts
-        self._cors = cors
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if scope["type"] != "http":
-            return self._app(scope, receive, send)
-
-        def send_with_headers(message: Message) -> Awaitable[None]:
-            if message["type"] == "http.response.start":
-                headers = message["headers"]
-                added = HEADERS_AND_POLICY
-                for name, _ in headers:
-                    if name == POLICY:
-                        added = HEADERS
-                message["headers"] = [*headers, *added]
-            return send(message)
-
-        info: RequestInfo = scope[KEY]
-        if (rejected := self._rejection(scope, info)) is not None:
-            info.codes, info.reason = (rejected.code,), str(rejected)
-            return send_error(send_with_headers, rejected.status, str(rejected), rejected.code, rejected.headers)
-        response = None if self._cors is None else self._cors.preflight(scope)
-        return (response or self._app)(scope, receive, send_with_headers)
+    def _complete(self, message: Message, scope: Scope, info: RequestInfo) -> None:
+        """Add to the start of a response what all responses have."""
+        info.status = message["status"]
+        headers = message["headers"] = [*message["headers"], *HEADERS, (REQUEST_ID, info.id.encode())]
+        if POLICY[0] not in dict(headers):
+            headers.append(POLICY)
+        if self._cors is not None:
+            headers += self._cors.headers(scope)
+        # The client's next connection goes to another server.
+        if self._drain.draining and CLOSE not in headers:
+            headers.append(CLOSE)
 
     def _rejection(self, scope: Scope, info: RequestInfo) -> RequestRejected | None:
+        """Why a request is rejected by its head, whatever it asks for."""
         if (rejected := scope.get(REJECTED)) is not None:
             return cast(RequestRejected, rejected)
         if len(info.headers) < len(scope["headers"]):
@@ -203,8 +211,26 @@ class SecurityHeaders:
             for single in SINGLE:
                 if names.count(single.lower().encode()) > 1:
                     return RequestRejected(400, f"The request has more than one {single} header; send one.", CLOSE)
-        if not is_host(info.headers.get(b"host", b"" if scope.get("http_version") == "1.1" else b"none")):
+        host, server = (
+            info.headers.get(b"host", b"" if scope.get("http_version") == "1.1" else b"none"),
+            scope["server"],
+        )
+        if len(host) > MAX_HOST_BYTES:
             return NO_HOST
-        if self._check_hosts and listens_on_loopback(scope) and not has_loopback_host(info.headers):
-            return WRONG_HOST
-        return None
+        return host_rejection(host, server[0] if server and self._check_hosts else None)
+
+
+@lru_cache(256)
+def host_rejection(host: bytes, server: str | None) -> RequestRejected | None:
+    """Why a Host header is rejected; `server` is the address of the connection, None where its host may be any."""
+    if not is_host(host):
+        return NO_HOST
+    if server is not None and listens_on_loopback(server) and not is_loopback(host.decode("latin-1")):
+        return WRONG_HOST
+    return None
+
+
+def is_endpoint(scope: Scope) -> bool:
+    """Whether a request is for the endpoint, perhaps below the path of a mount."""
+    path: str = scope["path"]
+    return path == GRAPHQL_PATH or path == scope.get("root_path", "") + GRAPHQL_PATH
