@@ -52,7 +52,7 @@ LINE_BYTES = 100  # of memory for a line besides its text
 logger = logging.getLogger("clade.request")
 
 _VALID_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
-_LEVEL_NAMES = {logging.INFO: "INFO", logging.WARNING: "WARNING"}
+_LEVELS = {level: logging.getLevelName(level).lower() for level in (logging.INFO, logging.WARNING)}
 _CONSTANT = vars(logging.LogRecord(logger.name, logging.INFO, "", 0, "request", None, None))
 
 
@@ -103,6 +103,8 @@ class RequestInfo:
     @property
     def failure(self) -> str | None:
         """The kind of a failure that the client did not cause, an error code or a status; None for other outcomes."""
+        if not self.codes and self.status < 500:
+            return None
         code = next((code for code in self.codes if code in SERVER_ERRORS), None)
         return code or (str(self.status) if self.status >= 500 else None)
 
@@ -118,6 +120,8 @@ class RequestInfo:
 
     def tell(self, errors: Sequence[dict[str, Any]]) -> None:
         """Set the codes of a response with these errors, and of the user errors in its data."""
+        if not errors and not getattr(self.context, "user_errors", ()):
+            return
         self.codes = list(dict.fromkeys([*codes_of(errors), *getattr(self.context, "user_errors", ())]))
 
     @property
@@ -147,9 +151,12 @@ class RequestLog:
 
     def __call__(self, info: RequestInfo) -> None:
         is_slow = info.events is None and info.seconds >= self._slow_seconds
-        level = logging.WARNING if info.failure or is_slow else logging.INFO
+        level = logging.WARNING if is_slow or info.failure else logging.INFO
         if logger.isEnabledFor(level):
-            logger.handle(RequestRecord(level, fields_of(info)))
+            if (handler := only_handler()) is not None:  # the way through `logging` takes longer than the line
+                handler.pass_on(level, handler.lines.line(time.time(), level, logger.name, "request", fields_of(info)))
+            else:
+                logger.handle(RequestRecord(level, fields_of(info)))
 
 
 class RequestRecord(logging.LogRecord):
@@ -158,7 +165,7 @@ class RequestRecord(logging.LogRecord):
     def __init__(self, level: int, fields: dict[str, Any]) -> None:
         self.__dict__.update(_CONSTANT)
         self.levelno = level
-        self.levelname = _LEVEL_NAMES[level]
+        self.levelname = logging.getLevelName(level)
         self.created = time.time()
         self.fields = fields
 
@@ -192,6 +199,17 @@ def fields_of(info: RequestInfo) -> dict[str, Any]:
     return fields
 
 
+def only_handler() -> "Handler | None":
+    """The handler of a server, if lines of requests go there and nowhere else, as the server configures it."""
+    above, root = logger.parent, logging.root
+    if logger.handlers or logger.filters or above is None or above.handlers or above.parent is not root:
+        return None
+    handlers = root.handlers if logger.propagate and above.propagate else ()
+    if len(handlers) != 1 or type(found := handlers[0]) is not Handler:
+        return None
+    return None if found.filters or found.level else found
+
+
 def handler(log_format: LogFormat) -> "Handler":
     """The handler of a server, for `logging.config.dictConfig`."""
     is_text = sys.stderr.isatty() if log_format == "auto" else log_format == "text"
@@ -220,28 +238,31 @@ class Handler(QueueHandler):
 
     queue: SimpleQueue[bytes]
 
-    def __init__(self, descriptor: int, formatter: logging.Formatter, *, max_bytes: int = MAX_WAITING_BYTES) -> None:
+    def __init__(self, descriptor: int, lines: "Formatter", *, max_bytes: int = MAX_WAITING_BYTES) -> None:
         super().__init__(SimpleQueue())
-        self.setFormatter(formatter)
+        self.lines = lines
+        self.setFormatter(lines)
         self._max_bytes = max_bytes
         self._passed_bytes = 0
         self._writer = Writer(self.queue, descriptor)
         self._writer.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        super().emit(record)
-        if record.levelno >= logging.WARNING:
-            self._writer.is_due.set()
+        """Pass on the line of a record, since one that waits would hold its arguments, and frames of its traceback."""
+        try:
+            self.pass_on(record.levelno, self.format(record))
+        except Exception:  # as all handlers do it
+            self.handleError(record)
 
-    def prepare(self, record: logging.LogRecord) -> bytes:
-        """The line of a record; a record that waits would hold its arguments, and the frames of its traceback."""
-        return f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
-
-    def enqueue(self, record: Any) -> None:
-        size = len(record) + LINE_BYTES
+    def pass_on(self, level: int, line: str) -> None:
+        """Pass a line to the thread, unless too many wait."""
+        encoded = f"{line}\n".encode("utf-8", "backslashreplace")
+        size = len(encoded) + LINE_BYTES
         if self._passed_bytes - self._writer.written_bytes + size <= self._max_bytes:
             self._passed_bytes += size
-            self.queue.put_nowait(record)
+            self.queue.put_nowait(encoded)
+        if level >= logging.WARNING:
+            self._writer.is_due.set()
 
     def flush(self) -> None:
         """Wait until all lines are written, at most FLUSH_SECONDS."""
@@ -285,25 +306,28 @@ class Writer(QueueListener):
 class Formatter(logging.Formatter):
     """What both formats of lines share."""
 
-    def fields(self, record: logging.LogRecord) -> dict[str, Any]:
-        """The fields of a record, with its traceback as `exception`."""
+    def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = getattr(record, "fields", {})
         if record.exc_info and record.exc_info[0] is not None:
-            return {**fields, "exception": self.formatException(record.exc_info)[-MAX_TRACEBACK_CHARACTERS:]}
-        return fields
+            fields = {**fields, "exception": self.formatException(record.exc_info)[-MAX_TRACEBACK_CHARACTERS:]}
+        return self.line(record.created, record.levelno, record.name, record.getMessage(), fields)
+
+    def line(self, created: float, level: int, name: str, message: str, fields: dict[str, Any]) -> str:
+        """A line with these fields; `created` is a time in seconds, and an `exception` is a traceback."""
+        raise NotImplementedError
 
 
 class JSONFormatter(Formatter):
     """A record as one line of JSON."""
 
-    def format(self, record: logging.LogRecord) -> str:
+    def line(self, created: float, level: int, name: str, message: str, fields: dict[str, Any]) -> str:
         line = {
-            "time": datetime.fromtimestamp(record.created, UTC),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage()[:MAX_MESSAGE_CHARACTERS],
+            "time": datetime.fromtimestamp(created, UTC),
+            "level": _LEVELS.get(level) or logging.getLevelName(level).lower(),
+            "logger": name,
+            "message": message[:MAX_MESSAGE_CHARACTERS],
+            **fields,
         }
-        line.update(self.fields(record))
         try:
             return orjson.dumps(line, option=orjson.OPT_UTC_Z).decode()
         except TypeError:  # a text with half of a surrogate pair
@@ -314,10 +338,9 @@ class JSONFormatter(Formatter):
 class TextFormatter(Formatter):
     """A record as one line of text; a traceback follows on more lines."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        clock = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
-        fields = self.fields(record)
-        parts = [clock, record.levelname.lower(), record.getMessage()[:MAX_MESSAGE_CHARACTERS]]
+    def line(self, created: float, level: int, name: str, message: str, fields: dict[str, Any]) -> str:
+        clock = datetime.fromtimestamp(created).astimezone().strftime("%H:%M:%S")
+        parts = [clock, logging.getLevelName(level).lower(), message[:MAX_MESSAGE_CHARACTERS]]
         parts += [f"{name}={value}" for name, value in fields.items() if value is not None and name != "exception"]
         lines = [" ".join(parts), *(fields["exception"].split("\n") if "exception" in fields else ())]
         # A terminal obeys characters that are not printable.
