@@ -1,4 +1,4 @@
-"""Bounded cache: least recently used entries are dropped; one registry has the sizes and hits of all caches.
+"""Bounded caches: entries that were not used for long are dropped; one registry has the sizes and hits of all caches.
 
 An `OrderedDict`, not `cachetools.LRUCache`: a hit takes 0.1 µs instead of 0.35, and a response of 1,000 nodes is 1,000
 hits.
@@ -32,6 +32,7 @@ class BoundedCache(Generic[K, V]):
 
     `weigh` returns the weight of an entry: its bytes, or any unit that takes `bytes_each` of memory; 1 if left out. An
     entry that is heavier than `max_weight` is not cached. None cannot be a value, since `get` returns it for absence.
+    Without a name its usage is not reported.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class BoundedCache(Generic[K, V]):
         self._bytes_each = bytes_each
         self._weight = 0
         self._entries: OrderedDict[K, V] = OrderedDict()
-        _caches.add(self)
+        self._touch: Callable[[K], object] = self._entries.move_to_end
+        if name:
+            _caches.add(self)
 
     @property
     def size_bytes(self) -> int:
@@ -68,13 +71,13 @@ class BoundedCache(Generic[K, V]):
         """The value of a key, None where it is not cached."""
         value = self._entries.get(key)
         if value is not None:
-            self._entries.move_to_end(key)
+            self._touch(key)
             self.hits += 1
         return value
 
     def get_all(self, keys: Iterable[K], make: Callable[[K], V]) -> list[V]:
         """The values of many keys, made and cached where they are missing; raises what `make` raises."""
-        find, touch, values, missing = self._entries.get, self._entries.move_to_end, [], 0
+        find, touch, values, missing = self._entries.get, self._touch, [], 0
         for key in keys:
             value = find(key)
             if value is None:
@@ -91,22 +94,62 @@ class BoundedCache(Generic[K, V]):
         """Cache a value, in the place of an older one."""
         self.drop(key)
         weight = self._weigh(key, value)
-        if weight > self.max_weight:
+        if weight > self.max_weight or self._max_entries < 1:
             return
+        while self._weight + weight > self.max_weight or len(self._entries) >= self._max_entries:
+            self._evict()
         self._entries[key] = value
         self._weight += weight
-        while self._weight > self.max_weight or len(self._entries) > self._max_entries:
-            self.drop(next(iter(self._entries)))
 
     def drop(self, key: K) -> None:
         """Remove an entry, if there is one."""
         if key in self._entries:
             self._weight -= self._weigh(key, self._entries.pop(key))
 
-    def clear(self) -> None:
-        """Remove all entries."""
-        self._entries.clear()
-        self._weight = 0
+    def _evict(self) -> None:
+        """Remove the least recently used entry."""
+        self.drop(next(iter(self._entries)))
+
+
+class SieveCache(BoundedCache[K, V]):
+    """Entries of which those that are used again stay, however many others come that are used once (SIEVE, NSDI 2024).
+
+    The entry that gives way is the oldest that was not used since it was put, or since this search last passed it; the
+    search goes on where it ended, and begins again at its end. `evicted` is called with the entry.
+    """
+
+    def __init__(self, *args: Any, evicted: Callable[[K, V], object] = lambda key, value: None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._evicted = evicted
+        self._ahead: OrderedDict[K, None] = OrderedDict()
+        self._passed: OrderedDict[K, None] = OrderedDict()
+        self.used: set[K] = set()
+        """The keys that were used since; for those that are used without `get`, too."""
+        self._touch = self.used.add
+
+    def put(self, key: K, value: V) -> None:
+        super().put(key, value)
+        if key in self._entries:
+            self._ahead[key] = None
+
+    def drop(self, key: K) -> None:
+        super().drop(key)
+        self.used.discard(key)
+        self._ahead.pop(key, None)
+        self._passed.pop(key, None)
+
+    def _evict(self) -> None:
+        while not self._ahead or next(iter(self._ahead)) in self.used:
+            if not self._ahead:
+                self._ahead, self._passed = self._passed, self._ahead
+                continue
+            key, _ = self._ahead.popitem(last=False)
+            self.used.remove(key)
+            self._passed[key] = None
+        key = next(iter(self._ahead))
+        value = self._entries[key]
+        self.drop(key)
+        self._evicted(key, value)
 
 
 class ExpiringCache(Generic[K, V]):

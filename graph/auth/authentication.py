@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphql import FieldNode, OperationDefinitionNode
 from starlette.types import Scope
 
 from graph.errors import UNAUTHENTICATED, RequestRejected
@@ -26,7 +25,6 @@ logger = logging.getLogger("clade")
 MAX_CREDENTIAL_BYTES = 8_192
 MAX_WARNED = 1_000  # callers without useful grants that are remembered, so that each is logged once
 NO_GRANTS = Grants.of([], [])
-PUBLIC_FIELDS = frozenset({"__typename", "__schema", "__type", "_service"})
 
 # Headers of proxies: a proxy on this machine forwards requests of other machines.
 _FORWARDED = re.compile(rb"^(?:(?:forwarded|via|x-real-ip)$|x-forwarded-)", re.MULTILINE)
@@ -134,17 +132,6 @@ def tokens_of(settings: Settings) -> "Tokens | None":
     from graph.auth import tokens  # its libraries are slow to import, and most servers do not need them
 
     return tokens.tokens_of(settings)
-
-
-def needs_credential(caller: Caller, operation: OperationDefinitionNode) -> bool:
-    """Whether an operation of an anonymous caller without read access needs a credential.
-
-    The schema and `_service` are public: gateways and code generators request them without a credential.
-    """
-    if caller.reads is not NO_GRANTS:
-        return False
-    fields = operation.selection_set.selections
-    return not all(isinstance(field, FieldNode) and field.name.value in PUBLIC_FIELDS for field in fields)
 
 
 def is_local(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from graphql import ExecutionResult, GraphQLError, OperationDefinitionNode, OperationType, execute
+from graphql import ExecutionResult, GraphQLError, execute
 from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
-from graph.auth.authentication import MissingCredential, needs_credential
+from graph.auth.authentication import NO_GRANTS, MissingCredential
 from graph.errors import UNAVAILABLE, UnsupportedByPlan, log_fault, without_frames
 from graph.execution.interpreter import Executor
 from graph.execution.plan_cache import PlanCache
@@ -23,21 +23,20 @@ from graph.execution.response import (
     apollo_cache_tags,
     failed,
     interpreted,
-    no_operation,
     rejected,
     timed_out,
     too_large,
 )
 from graph.execution.run import run, run_beside
 from graph.observability.logs import RequestInfo
-from graph.operation.document import DocumentCache, GraphQLRequest, InvalidDocument, ParsedDocument
 from graph.operation.limits import DocumentLimits
+from graph.operation.prepared import Prepared, RequestCache
 from graph.operation.selection import core_schema
 from resolvers.access.callers import ANYONE, Caller
 from resolvers.changes import ChangeListener
 from resolvers.session.budget import ResponseTooLarge
 from store.concurrency import in_task, within, yield_to_loop
-from store.errors import CladeError
+from store.errors import BudgetExceeded, CladeError
 
 TRACED = 2  # of `report_reads`: with the calls of the store
 ATTEMPTS = 3  # at a consistent read concurrently with moves, each of which commits once
@@ -57,15 +56,12 @@ class MoveCommitted(Exception):
 
 @dataclass(slots=True)
 class Call:
-    """One operation to execute, as a client requested it.
+    """One operation to execute, as a caller requested it.
 
     `key` is that of its response in the cache; None where nothing is cached, as for callers who see a part.
     """
 
-    request: GraphQLRequest
-    document: ParsedDocument
-    operation: OperationDefinitionNode
-    is_query: bool
+    prepared: Prepared
     key: Hashable | None
     report_reads: int
     cache_tags: bool
@@ -88,26 +84,18 @@ class Execution:
     ) -> None:
         self._schema = core_schema(schema)
         self._plans = plans
-        self._cache = cache
+        self._cache, self._caches = cache, bool(cache)
         self._limits = limits
-        self._documents = DocumentCache(schema, limits)
+        self.requests = RequestCache(self._schema, limits)
         self._make_context = make_context
         self.compiled = self.interpreted = self.fallbacks = self.compiler_errors = 0
         """Queries by how they were answered: compiled, interpreted in whole or part because there is no plan,
         interpreted because of an error in a plan, and after an internal error in a plan.
         """
 
-    def is_subscription(self, request: GraphQLRequest) -> bool:
-        """Whether the operation of a request is a valid subscription."""
-        try:
-            operation = self._documents.get(request.query).operation(request.operation_name)
-        except InvalidDocument:
-            return False
-        return operation is not None and operation.operation is OperationType.SUBSCRIPTION
-
     async def answer(
         self,
-        request: GraphQLRequest,
+        prepared: Prepared,
         *,
         caller: Caller = ANYONE,
         allow_mutations: bool,
@@ -123,51 +111,40 @@ class Execution:
         of `listener`. Raises MissingCredential, MutationNotAllowed unless `allow_mutations`, and SubscriptionNotAllowed
         without `listener`.
         """
-        try:
-            document = self._documents.get(request.query)
-        except InvalidDocument as invalid:
-            return rejected(invalid.errors)
-        operation = document.operation(request.operation_name)
-        if operation is None:
-            return no_operation(request.operation_name)
-        is_query, reads_all = operation.operation is OperationType.QUERY, caller.reads is None
-        if operation.operation is OperationType.MUTATION and not allow_mutations:
+        if prepared.is_mutation and not allow_mutations:
             raise MutationNotAllowed
-        if operation.operation is OperationType.SUBSCRIPTION and listener is None:
+        if prepared.is_subscription and listener is None:
             raise SubscriptionNotAllowed
-        if not reads_all and needs_credential(caller, operation):
+        if caller.reads is NO_GRANTS and not prepared.is_public:
             raise MissingCredential
-        name = operation.name.value if operation.name else None
-        try:  # they are counted before any is coerced
-            self._limits.check_inputs(self._schema, operation, document.inputs[name or ""], request.variables or {})
-        except GraphQLError as error:
-            return rejected([error])
+        if prepared.errors:
+            return rejected(prepared.errors)
         context = self._make_context()
         context.listener = listener
         if caller is not ANYONE:
             context.request.act_for(caller)
-        # To callers with grants the reads would reveal hidden nodes.
-        report_reads, cache_tags = report_reads * reads_all, cache_tags and reads_all
+        if caller.reads is not None:  # the reads would reveal hidden nodes
+            report_reads, cache_tags = 0, False
         if report_reads == TRACED:
             context.request.trace_reads()
         if observed is not None:
-            observed.kind, observed.operation = operation.operation.value, name
-            observed.document, observed.context = request.query, context
-        key = request.digest if is_query and self._cache and context.request.grants is None else None
-        call = Call(request, document, operation, is_query, key, report_reads, cache_tags)
+            observed.kind, observed.operation = prepared.kind, prepared.name
+            observed.document, observed.context = prepared.request.query, context
+        key = prepared.digest if self._caches and context.request.grants is None else None
+        call = Call(prepared, key, report_reads, cache_tags)
         if key is not None and (entry := self._cache.current(key, context.request.state)) is not None:
             return _cached(entry, call, context)
         try:
             return await within(self._limits.request_seconds, self._answer_consistently(call, context))
         except TimeoutError:
-            return timed_out(operation, self._limits.request_seconds)
+            return timed_out(self._limits.request_seconds, is_mutation=prepared.is_mutation)
         finally:  # also if the client has disconnected
             context.request.stop()
 
     async def _answer_consistently(self, call: Call, context: Any) -> OperationResponse:
         """The response, made again from a snapshot if the store changed between the reads."""
         response = await self._answer_despite_moves(call, context)
-        if call.is_query and (snapshot := context.snapshot_if_torn()):
+        if call.prepared.is_query and (snapshot := context.snapshot_if_torn()):
             async with snapshot:
                 context.begin_in(snapshot)
                 return await self._answer_despite_moves(call, context)
@@ -184,33 +161,35 @@ class Execution:
 
     async def _attempt(self, call: Call, context: Any) -> OperationResponse:
         """The cached, compiled or interpreted response."""
-        context.how = "interpreted"
-        result = await self._cached_or_planned(call, context) if call.is_query else None
+        prepared, context.how = call.prepared, "interpreted"
+        result = await self._cached_or_planned(call, context) if prepared.is_query else None
         if isinstance(result, OperationResponse):
             return result
         if result is None:
             await in_task()
-            if call.is_query and call.request.variables:  # they are coerced again, which takes as long as before
+            if prepared.is_query and prepared.request.variables:  # coercing them again takes as long as before
                 await yield_to_loop()
             executed = execute(
                 self._schema,
-                call.document.document,
+                prepared.document.document,
                 context_value=context,
-                variable_values=call.request.variables,
-                operation_name=call.request.operation_name,
+                variable_values=prepared.request.variables,
+                operation_name=prepared.request.operation_name,
                 executor_class=Executor,
                 **self._options(call),
             )
             result = executed if isinstance(executed, ExecutionResult) else await executed
         if context.request.budget.refusal is not None:
-            return too_large(context.request.budget.refusal, call.operation, _extensions(call, context))
-        if call.is_query and not await context.request.state.are_moves_unchanged():
+            return too_large(
+                context.request.budget.refusal, _extensions(call, context), is_mutation=prepared.is_mutation
+            )
+        if prepared.is_query and not await context.request.state.are_moves_unchanged():
             raise MoveCommitted
         response = interpreted(result, context, _extensions(call, context))
         try:
             response.measure(context.request.budget)
         except ResponseTooLarge as error:
-            return too_large(error, call.operation, _extensions(call, context))
+            return _too_large(error, call, context)
         return response
 
     def _options(self, call: Call) -> dict[str, Any]:
@@ -218,7 +197,7 @@ class Execution:
         return {
             "is_awaitable": optimized_is_awaitable,
             "hide_suggestions": not self._limits.introspection,
-            "operation_extensions": call.request.extensions,
+            "operation_extensions": call.prepared.request.extensions,
         }
 
     async def _cached_or_planned(self, call: Call, context: Any) -> OperationResponse | ExecutionResult | None:
@@ -234,7 +213,7 @@ class Execution:
             if entry is not None:
                 return _cached(entry, call, context)
         try:
-            bound = self._plans.get(call.document, call.operation, call.request) if self._plans else None
+            bound = call.prepared.bound or (self._plans.bind(call.prepared) if self._plans else None)
             if bound is None:
                 self.interpreted += 1
                 return None
@@ -254,7 +233,9 @@ class Execution:
             json = await run(bound, context)
         except Exception as error:  # the interpreter meets it again, and reports it with its path
             if context.request.budget.refusal is not None:
-                return too_large(context.request.budget.refusal, call.operation, _extensions(call, context))
+                return too_large(
+                    context.request.budget.refusal, _extensions(call, context), is_mutation=call.prepared.is_mutation
+                )
             context.how = "fallback"
             if isinstance(error, CladeError | GraphQLError | RecursionError | UnsupportedByPlan):
                 self.fallbacks += 1
@@ -282,11 +263,15 @@ def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> d
         if call.report_reads == TRACED:
             extensions["reads"] |= context.calls_report()
     if call.cache_tags:
-        extensions |= apollo_cache_tags(partitions, call.operation, call.request.variables)
+        extensions |= apollo_cache_tags(partitions, call.prepared.operation, call.prepared.request.variables)
     return {"extensions": extensions} if extensions else {}
+
+
+def _too_large(error: BudgetExceeded, call: Call, context: Any) -> OperationResponse:
+    return too_large(error, _extensions(call, context), is_mutation=call.prepared.is_mutation)
 
 
 def _cached(entry: Entry, call: Call, context: Any) -> OperationResponse:
     context.how = "cached"
-    extensions = _extensions(call, context, entry.partitions)
+    extensions = _extensions(call, context, entry.partitions) if call.report_reads or call.cache_tags else {}
     return OperationResponse(extensions, True, entry.body, entry.etag, entry.partitions)

@@ -2,39 +2,30 @@
 field is there. Plans are kept with the parsed document, and bound to the variables of requests.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakSet
 
-from graphql import (
-    DocumentNode,
-    FieldNode,
-    GraphQLError,
-    GraphQLObjectType,
-    GraphQLSchema,
-    OperationDefinitionNode,
-    VariableNode,
-)
+from graphql import FieldNode, GraphQLError, GraphQLObjectType, GraphQLSchema
 from graphql.execution.values import VariableValues, get_argument_values, get_variable_values
 
 from graph.errors import without_frames
 from graph.execution.plan import ListRoot, LookupRoot, OperationPlan, RootField, SearchRoot
-from graph.operation.document import GraphQLRequest, ParsedDocument
+from graph.operation.document import ParsedDocument, nodes_in
+from graph.operation.prepared import Prepared
 from graph.operation.selection import LookAhead, SelectedFields, Types, has_variables
 from graph.types.fields import resolver_of
 from graph.types.lookups import Target
 from resolvers.lists.arguments import Relation, Selection
 from resolvers.lookup import Lookup
 from resolvers.session.budget import RELATION_FIELDS
-from store.cache import BoundedCache
+from store.cache import SieveCache
 from store.errors import CladeError
 
 CHARACTER_BYTES = 130  # of memory that a plan takes for each character of its document
 
 MAX_SEVERAL_CHARACTERS = 300_000
-"""Maximum characters of the documents that have several plans, counted once for each plan, with the deciding values:
-40 MB in all.
-"""
+"""Maximum characters of the documents that have several plans, counted once for each plan: 40 MB in all."""
+MAX_PLANS_CHARACTERS = 75_000  # of one document, counted so
 
 MAX_BOUND_CHARACTERS = 500
 """Maximum characters of a document with variables in its lists, for its bound plan to be cached: such a plan takes 25
@@ -95,82 +86,49 @@ class PlanCache:
         fields = [(name, field) for kind in kinds for name, field in kind.fields.items()]
         self._interpreted = frozenset(name for name, field in fields if resolver_of(field) is None)
         """The names of the fields of nodes that no plan compiles."""
-        self._several: WeakSet[ParsedDocument] = WeakSet()
-        self._characters = 0
+        self._several: SieveCache[ParsedDocument, int] = SieveCache(
+            "", MAX_SEVERAL_CHARACTERS, weigh=lambda _, characters: characters, evicted=_drop_plans
+        )
+        """The characters of the plans of each document that can have several."""
 
-    def get(
-        self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
-    ) -> BoundPlan | None:
-        """The plan of an operation with its coerced variables; None where these are invalid."""
-        found: BoundPlan | None = document.bound.get(request)
-        if found is not None:
-            return found
-        found = self._bind(document, operation, request)
-        if found is None or document.deciding:  # with deciding variables more than `keep` plans would be held
-            return found
-        if found.plan.look_ahead is not None or len(request.query) <= MAX_BOUND_CHARACTERS:
-            document.bound[request] = found
-        return found
-
-    def _bind(
-        self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
-    ) -> BoundPlan | None:
-        variables = _NO_VARIABLES
+    def bind(self, prepared: Prepared) -> BoundPlan | None:
+        """The plan of a request with its coerced variables; None where these are invalid."""
+        variables, query = _NO_VARIABLES, prepared.request.query
+        document, operation = prepared.document, prepared.operation
         if operation.variable_definitions:
-            given = request.variables or {}
+            given = prepared.request.variables or {}
             coerced = get_variable_values(self._schema, operation.variable_definitions, given, max_errors=1)
             if isinstance(coerced, list):  # of errors
                 return None
             variables = coerced
-        if document.deciding is None:
-            document.deciding = _deciding_variables(document.document)
-        values = [repr(variables.coerced.get(name)) for name in document.deciding]
-        key = (operation.name.value if operation.name else "", *values)
-        plans = document.plans
-        if plans is None:
-            size = CHARACTER_BYTES * len(request.query)
-            plans = document.plans = BoundedCache("plans", self._keep, bytes_each=size)
-        plan: OperationPlan | None = plans.get(key)
-        if plan is None:
-            plan = self._compile(document, operation, variables)
-            plans.put(key, plan)
-            self._limit_several(document, sum(map(len, key)) + len(request.query))
-        return BoundPlan(plan, variables)
+        bound = BoundPlan(self._plan(prepared, variables), variables)
+        # With deciding variables more than `keep` plans would be held.
+        if not document.deciding and (bound.plan.look_ahead is not None or len(query) <= MAX_BOUND_CHARACTERS):
+            prepared.bound = bound
+        return bound
 
-    def _compile(
-        self, document: ParsedDocument, operation: OperationDefinitionNode, variables: VariableValues
-    ) -> OperationPlan:
-        parsed = document.document
-        fields = SelectedFields(self._schema, self._types, parsed.definitions, operation, variables)
-        varying = {id(node) for node in _nodes_in(parsed) if isinstance(node, FieldNode) and has_variables(node)}
+    def _plan(self, prepared: Prepared, variables: VariableValues) -> OperationPlan:
+        document, size = prepared.document, len(prepared.request.query)
+        if document.plans is None:
+            keep = min(self._keep, max(1, MAX_PLANS_CHARACTERS // size))
+            document.plans = SieveCache("plans", keep, bytes_each=CHARACTER_BYTES * size)
+        key = (prepared.name or "", *[repr(variables.coerced.get(name)) for name in document.deciding])
+        self._several.get(document)  # it is used
+        plan: OperationPlan | None = document.plans.get(key)
+        if plan is None:
+            plan = self._compile(prepared, variables)
+            document.plans.put(key, plan)
+            if document.deciding:
+                document.hold(self._several, document, len(document.plans) * size)
+        return plan
+
+    def _compile(self, prepared: Prepared, variables: VariableValues) -> OperationPlan:
+        parsed = prepared.document.document
+        fields = SelectedFields(self._schema, self._types, parsed.definitions, prepared.operation, variables)
+        varying = {id(node) for node in nodes_in(parsed) if isinstance(node, FieldNode) and has_variables(node)}
         return OperationPlan(fields, variables, varying, self._interpreted)
 
-    def _limit_several(self, document: ParsedDocument, characters: int) -> None:
-        """Count a plan of a document that can have several; past the limit the plans of all these are dropped."""
-        if document.deciding:
-            self._several.add(document)
-            self._characters += characters
-        if self._characters > MAX_SEVERAL_CHARACTERS:
-            for several in self._several:
-                if several.plans is not None:
-                    several.plans.clear()
-            self._several.clear()
-            self._characters = 0
 
-
-def _deciding_variables(document: DocumentNode) -> list[str]:
-    """The variables in directives, on whose values a plan depends."""
-    directives = [directive for node in _nodes_in(document) for directive in node.directives or ()]
-    values = [argument.value for directive in directives for argument in directive.arguments or ()]
-    return sorted({value.name.value for value in values if isinstance(value, VariableNode)})
-
-
-def _nodes_in(document: DocumentNode) -> Iterator[Any]:
-    """Every node of a document that can have directives, in no order; fragments once, as they are written."""
-    ahead: list[Any] = list(document.definitions)
-    while ahead:
-        node = ahead.pop()
-        yield node
-        ahead += getattr(node, "variable_definitions", None) or ()
-        selections = getattr(node, "selection_set", None)
-        ahead += selections.selections if selections else ()
+def _drop_plans(document: ParsedDocument, _: int) -> None:
+    document.plans = None
+    document.holders.pop(document)

@@ -21,12 +21,11 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
 
-from graphql import ExecutionResult, FieldNode, GraphQLError, OperationDefinitionNode, OperationType, VariableNode
+from graphql import ExecutionResult, FieldNode, GraphQLError, OperationDefinitionNode, VariableNode
 from orjson import dumps
 
 from graph.errors import (
     BAD_USER_INPUT,
-    NO_OPERATION,
     TIMEOUT,
     UNCERTAIN,
     UNCERTAIN_HINT,
@@ -118,28 +117,16 @@ def failed(message: str, code: str, *, may_be_made: bool = False, **extensions: 
     return OperationResponse({"errors": format_errors([error]), "data": None, **extensions}, executed=True)
 
 
-def timed_out(operation: OperationDefinitionNode, seconds: float) -> OperationResponse:
+def timed_out(seconds: float, *, is_mutation: bool) -> OperationResponse:
     message = f"The request took longer than {seconds:g} seconds and was stopped"
-    if operation.operation is OperationType.MUTATION:
+    if is_mutation:
         return failed(f"{message}.", TIMEOUT, may_be_made=True)
     return failed(f"{message}; request less, or raise CLADE_REQUEST_SECONDS.", TIMEOUT)
 
 
-def too_large(
-    error: BudgetExceeded, operation: OperationDefinitionNode, extensions: dict[str, Any]
-) -> OperationResponse:
+def too_large(error: BudgetExceeded, extensions: dict[str, Any], *, is_mutation: bool) -> OperationResponse:
     """The response if the budget of fields, bytes or read units is exceeded."""
-    is_mutation = operation.operation is OperationType.MUTATION
     return failed(str(error), error.code, may_be_made=is_mutation, **extensions)
-
-
-def no_operation(name: str | None) -> OperationResponse:
-    message = (
-        "The document must have exactly one operation; otherwise select one with operationName."
-        if name is None
-        else f'The document has no operation "{name}".'
-    )
-    return rejected([GraphQLError(message, extensions={"code": NO_OPERATION})])
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,28 @@
-"""Documents: GraphQL requests, the persisted (trusted) documents that clients can send by their ids, and the cache of
-parsed and validated documents by their text.
+"""Documents: GraphQL requests, the persisted (trusted) documents that clients can send by their ids, and how a document
+is parsed and validated.
 
 Where the schema has no field or argument of a name, nor one that looks alike, validation hints at the one that a client
 means: fields of a node are often asked of the connection or payload around it, and arguments have other names in other
 APIs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple
 
 import orjson
 from graphql import (
     DocumentNode,
     FieldsOnCorrectTypeRule,
     GraphQLError,
+    GraphQLSchema,
     KnownArgumentNamesRule,
-    OperationDefinitionNode,
+    VariableNode,
     get_named_type,
-    get_operation_ast,
     specified_rules,
     validate,
 )
-from strawberry import Schema
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
@@ -38,16 +35,12 @@ from graph.errors import (
     request_error,
 )
 from graph.operation.limits import DocumentLimits, Inputs
-from graph.operation.selection import core_schema
 from store.cache import BoundedCache
 from store.errors import BadInput, Forbidden
 
 PREFIX = "sha256:"
 
 MAX_ERRORS = 20  # of validation, each of which takes longer to find than a field takes to answer
-MAX_DOCUMENTS = 1_000  # cached
-KEPT_CHARACTERS = 300_000  # of all cached queries together: at most 90 MB
-CHARACTER_BYTES = 300  # of memory, at most, that a parsed query takes for each of its characters
 
 AROUND = ("nodes", "node")  # fields that lead from a connection, an edge or a payload to its nodes
 ELSEWHERE = {
@@ -63,23 +56,13 @@ ELSEWHERE = {
 """What arguments are called by other APIs, and by this one."""
 
 
-@dataclass(frozen=True, eq=False)
-class GraphQLRequest:
+class GraphQLRequest(NamedTuple):
     """One operation as a client sent it. Its values are not changed: equal requests share them."""
 
     query: str
     variables: dict[str, Any] | None = None
     operation_name: str | None = None
     extensions: dict[str, Any] | None = None
-
-    @cached_property
-    def digest(self) -> bytes | None:
-        """Key of the response in the cache, 32 bytes; None where the variables cannot be serialized."""
-        try:
-            content = orjson.dumps([self.query, self.operation_name, self.variables], option=orjson.OPT_SORT_KEYS)
-        except TypeError:  # variables nested deeper than orjson serializes
-            return None
-        return blake2b(content, digest_size=32).digest()
 
 
 class UnknownDocument(Exception):
@@ -146,14 +129,6 @@ def id_in(sent: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-class InvalidDocument(Exception):
-    """A syntax error or a validation error; `errors` has the locations."""
-
-    def __init__(self, errors: list[GraphQLError]) -> None:
-        super().__init__(f"{len(errors)} errors")
-        self.errors = errors
-
-
 @dataclass(eq=False)
 class ParsedDocument:
     """A valid query, and its compiled plans, which are dropped with it."""
@@ -162,58 +137,59 @@ class ParsedDocument:
     inputs: Inputs
     plans: BoundedCache[tuple[str, ...], Any] | None = None
     """By operation, and by the values that decide what a plan is; made by the `PlanCache`."""
-    bound: WeakKeyDictionary[GraphQLRequest, Any] = field(default_factory=WeakKeyDictionary)
-    """The plans bound to the variables of requests, for as long as these are cached."""
-    deciding: list[str] | None = None
-    """The variables in directives; None until the first plan is compiled."""
-    _operations: dict[str | None, OperationDefinitionNode] = field(default_factory=dict)
+    is_cached: bool = False
+    holders: dict[Hashable, BoundedCache[Any, Any]] = field(default_factory=dict)
+    """The entries of other caches that hold this document, which are dropped with it."""
 
-    def operation(self, name: str | None) -> OperationDefinitionNode | None:
-        """The operation of this name, or the only one without a name; None where there is none."""
-        found = self._operations.get(name) or get_operation_ast(self.document, name)
-        if found is not None:
-            self._operations[name] = found
-        return found
+    def hold(self, cache: BoundedCache[Any, Any], key: Hashable, value: object) -> None:
+        """Cache what holds this document, for as long as it is cached itself."""
+        if self.is_cached:
+            self.holders[key] = cache
+            cache.put(key, value)
+
+    def release(self) -> None:
+        """Drop all that holds this document, which is not cached any more."""
+        self.is_cached = False
+        while self.holders:
+            key, cache = self.holders.popitem()
+            cache.drop(key)
+
+    @cached_property
+    def deciding(self) -> list[str]:
+        """The variables in directives, on whose values a plan depends."""
+        directives = [directive for node in nodes_in(self.document) for directive in node.directives or ()]
+        values = [argument.value for directive in directives for argument in directive.arguments or ()]
+        return sorted({value.name.value for value in values if isinstance(value, VariableNode)})
 
 
-class DocumentCache:
-    """The last used queries: few clients send more than some dozen texts."""
+def nodes_in(document: DocumentNode) -> Iterator[Any]:
+    """Every node of a document that can have directives, in no order; fragments once, as they are written."""
+    ahead: list[Any] = list(document.definitions)
+    while ahead:
+        node = ahead.pop()
+        yield node
+        ahead += getattr(node, "variable_definitions", None) or ()
+        selections = getattr(node, "selection_set", None)
+        ahead += selections.selections if selections else ()
 
-    def __init__(self, schema: Schema, limits: DocumentLimits = DocumentLimits()) -> None:
-        """Where the limits allow introspection, the error for an unknown name suggests similar names."""
-        self._schema = core_schema(schema)
-        self._limits = limits
-        self._documents: BoundedCache[str, ParsedDocument] = BoundedCache(
-            "documents",
-            KEPT_CHARACTERS,
-            max_entries=MAX_DOCUMENTS,
-            weigh=lambda query, _: len(query),
-            bytes_each=CHARACTER_BYTES,
-        )
 
-    def get(self, query: str) -> ParsedDocument:
-        """The valid document of a query. Raises InvalidDocument."""
-        parsed = self._documents.get(query)
-        if parsed is None:
-            parsed = self._parse(query)
-            self._documents.put(query, parsed)
-        return parsed
+def parse_document(schema: GraphQLSchema, limits: DocumentLimits, query: str) -> ParsedDocument | list[GraphQLError]:
+    """The document of a query, or its errors with their locations.
 
-    def _parse(self, query: str) -> ParsedDocument:
-        hide = not self._limits.introspection
-        try:
-            document, inputs = self._limits.parse(query)
-            errors = validate(self._schema, document, RULES, max_errors=MAX_ERRORS, hide_suggestions=hide)
-        except GraphQLError as error:
-            raise InvalidDocument([error]) from None
-        except RecursionError:
-            errors = [GraphQLError(NESTED_MESSAGE)]
-        if hide:  # one rule of graphql-core cannot hide its suggestions
-            for found in errors:
-                found.message = found.message.partition(" Did you mean ")[0]
-        if errors:
-            raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
-        return ParsedDocument(document, inputs)
+    Where the limits allow introspection, the error for an unknown name suggests similar names.
+    """
+    hide = not limits.introspection
+    try:
+        document, inputs = limits.parse(query)
+        errors = validate(schema, document, RULES, max_errors=MAX_ERRORS, hide_suggestions=hide)
+    except GraphQLError as error:
+        return [error]
+    except RecursionError:
+        errors = [GraphQLError(NESTED_MESSAGE)]
+    if hide:  # one rule of graphql-core cannot hide its suggestions
+        for found in errors:
+            found.message = found.message.partition(" Did you mean ")[0]
+    return [request_error(error, VALIDATION_FAILED) for error in errors] or ParsedDocument(document, inputs)
 
 
 class FieldsOnCorrectType(FieldsOnCorrectTypeRule):

@@ -4,7 +4,7 @@ Clients that accept events get them (`graph/server/events.py`), from the same re
 JSON response, with `errors` and without `data`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from graphql import GraphQLError
@@ -27,6 +27,7 @@ from graph.execution.operation import TRACED, Execution, MutationNotAllowed, Sub
 from graph.execution.response import CachePolicy, OperationResponse, rejected
 from graph.observability.logs import KEY, RequestInfo
 from graph.operation.document import GraphQLRequest, PersistedDocuments, UnknownDocument, read_trusted
+from graph.operation.prepared import Prepared, Read
 from graph.server.compression import GZIPPED, MIN_BYTES, Compressor, accepts_gzip, max_received, read_body, too_large
 from graph.server.events import EventStreams, send_single
 from graph.server.handler import MAX_IGNORED_BYTES
@@ -43,7 +44,6 @@ from graph.server.sending import (
 )
 from graph.settings import Settings
 from resolvers.access.callers import Caller
-from store.cache import BoundedCache
 from store.concurrency import EagerCoroutine, in_task, within
 from store.errors import DamagedItem, Unavailable
 
@@ -57,10 +57,6 @@ MEDIA_TYPES = (GRAPHQL, JSON, EVENT_STREAM)
 NOT_ACCEPTED = f"The Accept header allows neither {GRAPHQL} nor {JSON} nor {EVENT_STREAM}; accept one of them."
 REQUEST_PARAMETERS = (b"query=", b"documentId=", b"extensions=")
 
-# Clients repeat few requests, whose parsed form is cached; parsing a longer one is a small part of its work.
-MAX_PARSED_BYTES = 2_000  # of a request that is parsed once
-MAX_PARSED_REQUEST_BYTES = 8_000_000  # of memory for each way in which requests come
-PARSED_BYTES_EACH = 50  # of memory for each byte that is sent: lists in lists, and the plan that is bound to them
 MAX_LENGTH_DIGITS = 20  # more than any length has that a server parses
 MAX_MEDIA_TYPE_BYTES = 1_000  # of a header with media types, because its parsed form is cached; the rest is ignored
 
@@ -90,8 +86,8 @@ class GraphQLEndpoint:
         self._compressor = Compressor(settings.response_cache_bytes // 7)
         only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
         trusted = PersistedDocuments(read_trusted(settings.trusted_documents), only=only)
-        self._parse_body = parsing_once(partial(read_json, documents=trusted))
-        self._parse_query_string = parsing_once(partial(read_query_string, documents=trusted))
+        self._read_body = partial(self._read, partial(read_json, documents=trusted))
+        self._read_query_string = partial(self._read, partial(read_query_string, documents=trusted))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         info: RequestInfo = scope[KEY]
@@ -172,26 +168,32 @@ class GraphQLEndpoint:
         Raises RequestRejected before the response begins, and ClientDisconnected.
         """
         try:
-            request = await self._request(scope, receive, info)
+            prepared = await self._request(scope, receive, info)
         except UnknownDocument as error:
             return await send_single(send, self._sender, info, unknown(error))
-        if not self._execution.is_subscription(request):
-            response = await self._execute(request, receive, info)
+        if not prepared.is_subscription:
+            response = await self._execute(prepared, receive, info)
             return await send_single(send, self._sender, info, response)
         await in_task()
         authenticate = partial(self._caller, scope, info.headers)
-        await self._streams.follow(request, receive, send, info, authenticate, self._sender)
+        await self._streams.follow(prepared.request, receive, send, info, authenticate, self._sender)
 
-    async def _request(self, scope: Scope, receive: Receive, info: RequestInfo) -> GraphQLRequest:
+    async def _request(self, scope: Scope, receive: Receive, info: RequestInfo) -> Prepared:
         """The request in a body or a query string. Raises RequestRejected, ClientDisconnected and UnknownDocument."""
         method, query_string = scope["method"], scope["query_string"]
         if method == "POST":
-            return self._parse_body(await self._body(scope, receive, info.headers))
+            return self._execution.requests.get(await self._body(scope, receive, info.headers), self._read_body)
         if method not in ("GET", "HEAD"):
             raise RequestRejected(405, f"{method} is not allowed; send POST, or GET for a query.", ALLOWED)
         if len(query_string) > self._max_body_bytes:
             raise RequestRejected(414, f"The query string is longer than {self._max_body_bytes} bytes; send a POST.")
-        return self._parse_query_string(query_string)
+        return self._execution.requests.get(query_string, self._read_query_string)
+
+    def _read(self, read: Read, sent: bytes) -> GraphQLRequest:
+        """A new request, which is prepared next. Raises RequestRejected and UnknownDocument."""
+        request = read(sent)
+        with self._limiter:  # a server that is overloaded parses and validates no document
+            return request
 
     async def _body(self, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         """The body of a POST. Raises RequestRejected and ClientDisconnected."""
@@ -212,13 +214,13 @@ class GraphQLEndpoint:
             message = f"The body was not received within {self._body_seconds:g} seconds."
             raise RequestRejected(408, message, CLOSE) from None
 
-    async def _execute(self, request: GraphQLRequest, receive: Receive, info: RequestInfo) -> OperationResponse:
+    async def _execute(self, prepared: Prepared, receive: Receive, info: RequestInfo) -> OperationResponse:
         """The response to a query or mutation. Raises RequestRejected and ClientDisconnected."""
         method, headers = info.method, info.headers
         try:
             with self._limiter:
                 call = self._execution.answer(
-                    request,
+                    prepared,
                     caller=info.caller,
                     allow_mutations=method == "POST",
                     report_reads=REPORTS.get(headers.get(READS_HEADER, b""), 0),
@@ -242,23 +244,6 @@ class GraphQLEndpoint:
         if headers.get(CACHE_TAGS_HEADER) != b"1":
             return False
         return self._cache_policy.is_public and not headers.get(b"authorization")
-
-
-def parsing_once(read: Callable[[bytes], GraphQLRequest]) -> Callable[[bytes], GraphQLRequest]:
-    """A parser that parses short requests once. Raises RequestRejected and UnknownDocument."""
-    cache: BoundedCache[bytes, GraphQLRequest] = BoundedCache(
-        "requests", MAX_PARSED_REQUEST_BYTES, weigh=lambda sent, _: len(sent) * PARSED_BYTES_EACH
-    )
-
-    def parsed(sent: bytes) -> GraphQLRequest:
-        found = cache.get(sent)
-        if found is None:
-            found = read(sent)
-            if len(sent) <= MAX_PARSED_BYTES:
-                cache.put(sent, found)
-        return found
-
-    return parsed
 
 
 def unknown(error: UnknownDocument) -> OperationResponse:

@@ -199,8 +199,9 @@ class _Stream:
 
     async def _page(self, caller: Caller) -> OperationResponse:
         """The response with the next page. Raises RequestRejected."""
-        response = await self._streams.execution.answer(
-            self._request,
+        execution = self._streams.execution
+        response = await execution.answer(
+            execution.requests.prepare(self._request),  # whose document need not be held while the stream waits
             caller=caller,
             allow_mutations=False,
             observed=self._info,

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +26,7 @@ from store.model.paths import parse_path
 from store.model.records import Record, derived_id
 from store.search.lineage import id_hash
 from store.search.words import fold
-from tests.abuse.door import door
+from tests.abuse.door import Ask, door
 from tests.graph.small_app import SmallStore, small_app
 from tests.model import Ground, Model
 from tests.recorded_reads import ReadRecorder
@@ -134,6 +135,47 @@ async def test_what_hostile_requests_leave_in_memory_is_bounded(kind: str) -> No
             finally:
                 tracemalloc.stop()
     assert taken <= most
+
+
+# -- requests that are sent once ---------------------------------------------------------------------------------------
+
+USED = "query($path: Path!, $is: Boolean!) { area(path: $path) { key @include(if: $is) } }"
+PREPARING = {"read_json", "DocumentLimits.parse", "PlanCache._compile"}
+"""What is called for a new request, a new document, and a new plan."""
+LONG = f"# {'x' * 15_000}\n"
+SENT_ONCE: dict[str, tuple[int, Callable[[int], tuple[str, dict[str, object]]]]] = {
+    "bodies": (120, lambda n: (USED, {"path": "a", "is": True, "more": f"{n}{LONG[:1_800]}"})),
+    "documents": (30, lambda n: (f'{LONG} {{ area(path: "a") {{ k{n}: key }} }}', {})),
+    "plans": (30, lambda n: (LONG + USED.replace("key", f"k{n}: key"), {"path": "a", "is": True})),
+}
+"""The number of requests that fill a cache, and how they are made."""
+
+
+@pytest.mark.parametrize("kind", SENT_ONCE)
+async def test_requests_that_are_sent_once_evict_nothing_that_is_used_again(kind: str) -> None:
+    number_sent, request = SENT_ONCE[kind]
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await Model("ground", {("a",): "AREA", ("a", "b"): "AREA"}).plant(store)
+        async with door(store, Ground, limits=WIDE) as ask:
+            assert await prepared_for(ask) == PREPARING
+            assert await prepared_for(ask) == set()
+            for number in range(number_sent):
+                query, variables = request(number)
+                assert "errors" not in (await ask(query, **variables)).json()
+            assert await prepared_for(ask) == set()
+
+
+async def prepared_for(ask: Ask) -> set[str]:
+    """Which of these functions are called for a request."""
+    called: set[str] = set()
+    sys.setprofile(lambda frame, event, argument: called.add(frame.f_code.co_qualname))
+    try:
+        answer = await ask(USED, path="a", **{"is": True})
+    finally:
+        sys.setprofile(None)
+    assert answer.json() == {"data": {"area": {"key": "a"}}}
+    return called & PREPARING
 
 
 # -- large responses under way -----------------------------------------------------------------------------------------

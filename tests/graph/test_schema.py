@@ -15,8 +15,9 @@ from graphql import (
 )
 
 from graph.hierarchies.registry import FIELD, LATER, OWN_FIELDS, OWN_TYPES, TYPE, names_of, served
-from graph.operation.document import DocumentCache, InvalidDocument
+from graph.operation.document import GraphQLRequest
 from graph.operation.limits import DocumentLimits
+from graph.operation.prepared import RequestCache
 from graph.operation.selection import core_schema
 from graph.schema import build_schema as build
 from graph.settings import Settings
@@ -97,7 +98,6 @@ HINTS = {
 @pytest.mark.parametrize("query", HINTS)
 def test_an_error_says_what_is_meant_where_clients_may_see_the_schema(query, introspection):
     schema = build(served(Settings().hierarchies))[0]
-    with pytest.raises(InvalidDocument) as caught:
-        DocumentCache(schema, DocumentLimits(introspection=introspection)).get(query)
+    requests = RequestCache(core_schema(schema), DocumentLimits(introspection=introspection))
     expected = HINTS[query] if introspection else HINTS[query].partition(" Did you mean ")[0]
-    assert [error.message for error in caught.value.errors] == [expected]
+    assert [error.message for error in requests.prepare(GraphQLRequest(query)).errors] == [expected]

@@ -9,7 +9,6 @@ from graph.execution.plan_cache import PlanCache
 from graph.execution.response import OperationResponse, ResponseCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.limits import DocumentLimits
 from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller, InvalidCredential
@@ -20,6 +19,7 @@ from resolvers.session.request import Request
 from store.engine import Store
 from store.metadata.moves import MoveTiming
 from store.writing.writer import Writer
+from tests.answers import answer_to
 from tests.schemas import schema_of
 from tests.user_errors import take_user_errors, with_user_errors
 
@@ -55,7 +55,7 @@ class Server:
     async def ask(self, who: Caller, query: str, **variables: Any) -> dict[str, Any]:
         """The whole answer, `data` and `errors`, of a query; both ways must give the same."""
         answers = [
-            whole(await one.answer(GraphQLRequest(query, variables), caller=who, allow_mutations=False))
+            whole(await answer_to(one, query, variables, caller=who, allow_mutations=False))
             for one in (self.planned, self.plain)
         ]
         assert answers[0] == answers[1], "a plan answers otherwise than Strawberry's resolvers do"
@@ -68,8 +68,8 @@ class Server:
 
     async def write(self, who: Caller, mutation: str, **variables: Any) -> dict[str, Any]:
         """The whole answer of a mutation, whose user errors are among the errors."""
-        request = GraphQLRequest(with_user_errors(mutation), variables)
-        answer = whole(await self.planned.answer(request, caller=who, allow_mutations=True))
+        query = with_user_errors(mutation)
+        answer = whole(await answer_to(self.planned, query, variables, caller=who, allow_mutations=True))
         if faults := take_user_errors(answer["data"]):
             errors = [{"message": one["message"], "extensions": {"code": one["code"]}} for one in faults]
             answer["errors"] = [*answer.get("errors", []), *errors]

@@ -9,7 +9,6 @@ import pytest
 from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller
 from resolvers.search import finder
@@ -22,6 +21,7 @@ from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
+from tests.answers import answer_to
 from tests.rights.asking import caller
 from tests.rights.test_two_worlds import CLASSES, DEFINITIONS, SCHEMA, TYPES
 
@@ -55,8 +55,8 @@ class Client:
         given = "".join(f", {name}: {orjson.dumps(value).decode()}" for name, value in arguments.items())
         request = Request(self._store, DEFINITIONS, BudgetLimits(), page_cache=self._cache)
         execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=PLANS)
-        query = GraphQLRequest(f"{{ found: {field}{given}) {{ complete nodes {{ path }} }} }}", {})
-        answer = await execution.answer(query, caller=who, allow_mutations=False)
+        query = f"{{ found: {field}{given}) {{ complete nodes {{ path }} }} }}"
+        answer = await answer_to(execution, query, caller=who, allow_mutations=False)
         data, errors = orjson.loads(answer.content())["data"], answer.body.get("errors")
         return data and data["found"], errors and errors[0], request.reads.requests
 

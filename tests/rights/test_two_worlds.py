@@ -21,7 +21,6 @@ from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller
 from resolvers.search import finder, near, words
@@ -37,6 +36,7 @@ from store.model.records import Put
 from store.search.lineage import MovedNode, lineage, running_key
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
+from tests.answers import answer_to
 from tests.model import AT
 from tests.rights.asking import caller
 from tests.schemas import schema_of
@@ -224,7 +224,7 @@ async def ask(store: Store, who: Caller, query: str, limits: BudgetLimits) -> An
     """The whole response with its requests and units, of a server that has nothing in its caches."""
     request = Request(store, DEFINITIONS, limits)
     execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=PLANS)
-    answer = await execution.answer(GraphQLRequest(query, {}), caller=who, allow_mutations=False)
+    answer = await answer_to(execution, query, {}, caller=who, allow_mutations=False)
     cost = None if "changes(" in query else (request.reads.requests, request.reads.units)
     return answer.content(), answer.body.get("errors"), cost
 

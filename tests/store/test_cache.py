@@ -3,7 +3,7 @@
 import pytest
 
 from store import cache as caches
-from store.cache import BoundedCache, ExpiringCache, cache_usage
+from store.cache import BoundedCache, ExpiringCache, SieveCache, cache_usage
 
 
 def lengths(max_weight: int, **options: int) -> BoundedCache[str, str]:
@@ -27,9 +27,31 @@ def test_a_value_that_is_replaced_is_weighed_once() -> None:
         assert (cache.get("key"), cache.size_bytes) == (value, len(value))
     cache.put("key", "a" * 6)
     assert (cache.get("key"), cache.size_bytes) == (None, 0)
-    cache.put("key", "a")
-    cache.clear()
-    assert (len(cache), cache.size_bytes) == (0, 0)
+    assert len(cache) == 0
+
+
+def test_entries_that_are_used_again_stay_however_many_others_come_once() -> None:
+    evicted: list[str] = []
+    cache: SieveCache[str, str] = SieveCache("test", 4, evicted=lambda key, value: evicted.append(key))
+    for key in "abcd":
+        cache.put(key, key)
+    for key in "abca":
+        cache.get(key)
+    cache.drop("b")
+    for number in range(100):
+        cache.put(str(number), "once")
+    assert evicted == ["d", *map(str, range(98))]
+    assert [key for key in (*"abcd", "98", "99") if key in cache] == ["a", "c", "98", "99"]
+
+
+def test_entries_that_are_not_used_any_more_give_way_to_those_that_are() -> None:
+    cache: SieveCache[str, str] = SieveCache("test", 4)
+    for keys in ("abcd", "efgh", "ijkl"):
+        for _ in range(8):
+            for key in keys:
+                if cache.get(key) is None:
+                    cache.put(key, key)
+        assert [key for key in keys if key in cache] == list(keys)
 
 
 @pytest.mark.parametrize("options", [{"max_weight": 0}, {"max_weight": 10, "max_entries": 0}])

@@ -11,7 +11,6 @@ from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.limits import DocumentLimits
 from graph.operation.selection import core_schema
 from resolvers.session.budget import BudgetLimits
@@ -23,6 +22,7 @@ from store.engine import Store
 from store.model.records import Item, Put, canonical_item
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
+from tests.answers import answer_to
 from tests.recorded_reads import ReadRecorder
 from tests.schemas import schema_of
 
@@ -99,7 +99,7 @@ class Client:
         witness = ReadRecorder(self._store)
         request = Request(witness, self._definitions, self._budget, page_cache=self._page_caches[plans is None])
         execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans, limits=self._limits)
-        answer = await execution.answer(GraphQLRequest(query, variables), allow_mutations=False, report_reads=True)
+        answer = await answer_to(execution, query, variables, allow_mutations=False, report_reads=True)
         assert answer.executed, answer.body
         reads = answer.body["extensions"]["reads"]
         data = orjson.loads(answer.content())["data"]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from graph.execution.operation import Execution
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.schema import build_schema
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
@@ -24,6 +23,7 @@ from store.engine import Store
 from store.model.keys import Path, encode_segment
 from store.model.paths import format_path
 from store.model.records import Record
+from tests.answers import answer_to
 from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, are_told, without_failures
 from tests.recorded_reads import ReadRecorder
 from tests.selection import examples
@@ -226,7 +226,7 @@ async def check(store: Store, tree: tuple[int, int, bool, bool], asked: list[tup
             witness = ReadRecorder(store)
             request = Request(witness, DEFINITIONS, BOUNDLESS, page_cache=page_cache)
             execution = Execution(SCHEMA, partial(Context, request, SCHEMA_TYPES), limits=WIDE)
-            answer = await execution.answer(GraphQLRequest(text.text, text.variables), allow_mutations=False)
+            answer = await answer_to(execution, text.text, text.variables, allow_mutations=False)
             assert answer.body["data"] == without_failures(expected), text
             assert are_told(answer.body.get("errors", ()), expected), text
             assert not witness.repeated, text

@@ -13,13 +13,13 @@ from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
 from graph.execution.response import ResponseCache
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine import Store
 from store.writing.writer import Writer
+from tests.answers import answer_to
 from tests.late_indexes import late_stores
 from tests.selection import thorough
 from tests.servers import Server as Process
@@ -64,8 +64,8 @@ class Server:
 
     async def told(self, query: str, **variables: Any) -> tuple[Any, dict[str, Any]]:
         """The data of an answer without errors, and what it has read."""
-        request = GraphQLRequest(with_user_errors(query), variables)
-        answer = await self._execution.answer(request, allow_mutations=True, report_reads=True)
+        query = with_user_errors(query)
+        answer = await answer_to(self._execution, query, variables, allow_mutations=True, report_reads=True)
         assert "errors" not in answer.body, answer.body["errors"]
         body = orjson.loads(answer.content())
         assert (faults := take_user_errors(body["data"])) == [], faults

@@ -12,7 +12,6 @@ from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from resolvers.access.grants import Grants
 from resolvers.session.request import Request
@@ -23,6 +22,7 @@ from store.model.paths import format_path, parse_path
 from store.model.records import Record
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
+from tests.answers import answer_to
 from tests.graph.execution.test_plan import wire
 from tests.hierarchies import CATEGORY
 from tests.model import AT, Field, GraphText, Ground, Model, Word, are_told, without_failures
@@ -51,7 +51,7 @@ async def ask(store: Store, fields: list[Field], way: Way) -> dict[str, Any]:
     query = text.text[: text.text.rindex("}")] + f"{SHOWN} }}" if way.shows_move else text.text
     request = Request(store, DEFINITIONS, BOUNDLESS)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=way.plans, limits=WIDE)
-    return wire(await execution.answer(GraphQLRequest(query, text.variables), allow_mutations=False))
+    return wire(await answer_to(execution, query, text.variables, allow_mutations=False))
 
 
 def is_of(moving: MoveInProgress, body: dict[str, Any], fields: list[Field], *, committed: bool) -> bool:
@@ -138,7 +138,7 @@ async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_se
     grants = None if tops is None else Grants.of([("ground", parse_path(top)) for top in tops], [])
     request = Request(store, DEFINITIONS, grants=grants)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES))
-    answer = await execution.answer(GraphQLRequest(MOVES, {"id": MOVE}), allow_mutations=False)
+    answer = await answer_to(execution, MOVES, {"id": MOVE}, allow_mutations=False)
     told = {
         "id": MOVE, "hierarchy": "GROUND", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 1,
         "written": 1, "startedAt": AT, "endedAt": None,
@@ -196,7 +196,7 @@ async def test_what_is_told_of_moves_and_counts_is_of_the_same_side_as_what_is_b
             committing.before = await store.nodes(siblings("ground"), ReadUsage())
             execution = Execution(SCHEMA, partial(asked_of, committing), limits=WIDE)
             query = f"{{ {' '.join([field, NODE] if is_first else [NODE, field])} }}"
-            data = (await execution.answer(GraphQLRequest(query, {}), allow_mutations=False)).body["data"]
+            data = (await answer_to(execution, query, {}, allow_mutations=False)).body["data"]
             seen.add((shown(data[alias]), data["node"]["path"]))
             if not committing.has_committed:
                 break

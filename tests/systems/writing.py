@@ -9,7 +9,6 @@ from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from resolvers.access.grants import Grants
@@ -17,6 +16,7 @@ from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.engine import Store
 from store.writing.writer import Writer
+from tests.answers import answer_to
 from tests.user_errors import take_user_errors, with_user_errors
 
 CLASSES = [Location, CategoryNode, AssetNode]
@@ -53,14 +53,14 @@ class Clients:
 
     async def _told(self, query: str, variables: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The data of an answer without errors, and its user errors."""
-        answer = await self._execution.answer(GraphQLRequest(with_user_errors(query), variables), allow_mutations=True)
+        answer = await answer_to(self._execution, with_user_errors(query), variables, allow_mutations=True)
         assert "errors" not in answer.body, answer.body["errors"]
         data: dict[str, Any] = json.loads(answer.content())["data"]
         return data, take_user_errors(data)
 
     async def codes(self, query: str, **variables: Any) -> set[str]:
         """The codes of the errors and user errors of an answer."""
-        answer = await self._execution.answer(GraphQLRequest(with_user_errors(query), variables), allow_mutations=True)
+        answer = await answer_to(self._execution, with_user_errors(query), variables, allow_mutations=True)
         faults = take_user_errors(json.loads(answer.content()).get("data"))
         return {error["extensions"]["code"] for error in answer.body.get("errors", [])} | {
             one["code"] for one in faults
@@ -68,7 +68,7 @@ class Clients:
 
     async def refusal(self, query: str, **variables: Any) -> tuple[str, str]:
         """The code and the sentence of an answer's only error or user error."""
-        answer = await self._execution.answer(GraphQLRequest(with_user_errors(query), variables), allow_mutations=True)
+        answer = await answer_to(self._execution, with_user_errors(query), variables, allow_mutations=True)
         errors = [error["extensions"] | error for error in answer.body.get("errors", [])]
         (error,) = errors or take_user_errors(json.loads(answer.content())["data"])
         return error["code"], error["message"]

@@ -8,7 +8,6 @@ import pytest
 
 from graph.execution.operation import Execution
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.limits import DocumentLimits
 from resolvers.session.request import Request
 from store.engine import ReadUsage, Store
@@ -16,6 +15,7 @@ from store.metadata.moves import MoveTiming
 from store.model.paths import format_path
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.writer import Writer
+from tests.answers import answer_to
 from tests.late_indexes import late_stores
 from tests.model import Ground
 from tests.systems.asking import plant
@@ -39,7 +39,7 @@ async def read(store: Store) -> dict[str, Any] | None:
         lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES),
         limits=DocumentLimits(request_seconds=REQUEST),
     )
-    answer = await execution.answer(GraphQLRequest(QUERY), allow_mutations=False)
+    answer = await answer_to(execution, QUERY, allow_mutations=False)
     return None if "errors" in answer.body else orjson.loads(answer.content())["data"]
 
 

@@ -18,7 +18,6 @@ from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
 from graph.execution.response import OperationResponse, ResponseCache
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from resolvers.session.budget import BudgetLimits
@@ -26,6 +25,7 @@ from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine import Store
+from tests.answers import answer_to
 from tests.model import GraphText, Ground, Model
 from tests.selection import examples
 from tests.systems.asking import BOUNDLESS, WIDE, plant
@@ -71,8 +71,8 @@ def wire(answer: OperationResponse) -> dict[str, Any]:
 
 async def compare(planning: Execution, plain: Execution, text: str, variables: dict[str, Any] | None = None) -> Any:
     """Both answers of an operation are the same, to the order of the fields; what it is."""
-    one = await planning.answer(GraphQLRequest(text, variables), allow_mutations=False)
-    other = await plain.answer(GraphQLRequest(text, variables), allow_mutations=False)
+    one = await answer_to(planning, text, variables, allow_mutations=False)
+    other = await answer_to(plain, text, variables, allow_mutations=False)
     assert one.executed == other.executed
     assert wire(one) == wire(other), (text, variables)
     assert list(_keys(wire(one).get("data"))) == list(_keys(wire(other).get("data"))), text

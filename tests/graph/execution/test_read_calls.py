@@ -8,11 +8,11 @@ import orjson
 import pytest
 
 from graph.execution.operation import TRACED
-from graph.operation.document import GraphQLRequest
 from resolvers.access.callers import ANYONE
 from resolvers.session.cache import PageCache
 from store.connect import open_store
 from store.engine import Store
+from tests.answers import answer_to
 from tests.engines import Engine
 from tests.model import Ground, Model
 from tests.rights.asking import Server, caller
@@ -37,7 +37,7 @@ async def server(store: Store) -> Server:
 async def reads_of(server: Server, query: str, who: Any = ANYONE, *, plain: bool = False) -> dict[str, Any]:
     """`extensions.reads` of a query, compiled or interpreted."""
     execution = server.plain if plain else server.planned
-    answer = await execution.answer(GraphQLRequest(query), caller=who, allow_mutations=True, report_reads=TRACED)
+    answer = await answer_to(execution, query, caller=who, allow_mutations=True, report_reads=TRACED)
     body = orjson.loads(answer.content())
     assert "errors" not in body
     reads: dict[str, Any] = body.get("extensions", {}).get("reads", {})

@@ -14,13 +14,13 @@ from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
 from graph.execution.response import ResponseCache
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine import Store
+from tests.answers import answer_to
 from tests.late_indexes import late_stores
 from tests.model import Ground
 from tests.systems import asking
@@ -44,7 +44,7 @@ def server(
 
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:
     """The data of an answer, and what it cost."""
-    answer = await execution.answer(GraphQLRequest(query), allow_mutations=False, report_reads=True)
+    answer = await answer_to(execution, query, allow_mutations=False, report_reads=True)
     body = orjson.loads(answer.content())
     return body["data"], body["extensions"]["reads"]
 

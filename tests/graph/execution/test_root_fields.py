@@ -20,7 +20,6 @@ from graph.errors import format_errors
 from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache
@@ -32,6 +31,7 @@ from store.model.records import Put
 from store.writing.create_update import Create, Update
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
+from tests.answers import answer_to
 from tests.resolvers.search.test_near import Yard
 from tests.schemas import schema_of
 from tests.selection import examples
@@ -225,7 +225,7 @@ async def test_any_fields_of_query_together_have_the_response_of_graphql_core(ya
     for _ in range(examples(40, 600)):
         text = operation(random)
         before = planning.interpreted + planning.fallbacks
-        answer = await planning.answer(GraphQLRequest(text), allow_mutations=False)
+        answer = await answer_to(planning, text, allow_mutations=False)
         assert answer.executed, (text, answer.body)
         body, expected = orjson.loads(answer.content()), await by_graphql_core(yards, text)
         assert body == expected, text
@@ -260,8 +260,8 @@ async def test_a_directive_whose_condition_is_null_fails_the_object_around_it_al
     expected = {"b": {"id": "yard:b", "children": {"nodes": [{"id": "yard:c"}]}}, "yards": {"nodes": [FULL]}}
     for field, value, path in UNDECIDED:
         text = f"query($null: Boolean = true) {{ a: {field} {others} }}"
-        asked = GraphQLRequest(text, {"null": None})
-        body = orjson.loads((await execution(yards, planned=planned).answer(asked, allow_mutations=False)).content())
+        answer = await answer_to(execution(yards, planned=planned), text, {"null": None}, allow_mutations=False)
+        body = orjson.loads(answer.content())
         assert body["data"] == {"a": value, **expected}, field
         assert [error["path"] for error in body.get("errors", ())] == ([] if path is None else [["a", *path]]), field
 
@@ -274,12 +274,12 @@ async def test_a_budget_is_exceeded_where_it_is_by_the_interpreter(yards, budget
     planning, plain = execution(yards, limits), execution(yards, limits, planned=False)
     exceeded = 0
     for _ in range(examples(15, 300)):
-        request = GraphQLRequest(operation(random, without))
-        answers = [await one.answer(request, allow_mutations=False) for one in (planning, plain)]
+        text = operation(random, without)
+        answers = [await answer_to(one, text, allow_mutations=False) for one in (planning, plain)]
         body, expected = (orjson.loads(one.content()) for one in answers)
         refused = [any("may return" in error["message"] for error in one.get("errors", ())) for one in (body, expected)]
-        assert refused[0] == refused[1], request.query
-        assert body == expected or refused[0], request.query  # which fields have nodes depends on what was read before
+        assert refused[0] == refused[1], text
+        assert body == expected or refused[0], text  # which fields have nodes depends on what was read before
         exceeded += any(error["extensions"]["code"] == "BUDGET_EXCEEDED" for error in body.get("errors", ()))
     assert exceeded
 
@@ -326,7 +326,7 @@ class StuckStore:
 async def test_a_request_that_is_cancelled_ends_what_both_parts_began(yards):
     stuck: Any = StuckStore(yards)
     query = '{ moves(hierarchy: YARD) { id } yard(path: "a") { name } }'
-    asked = asyncio.ensure_future(execution(stuck).answer(GraphQLRequest(query), allow_mutations=False))
+    asked = asyncio.ensure_future(answer_to(execution(stuck), query, allow_mutations=False))
     await stuck.both_began.wait()
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -4,7 +4,6 @@ import pytest
 
 from graph.execution.operation import Execution
 from graph.operation.context import Context
-from graph.operation.document import GraphQLRequest
 from resolvers.lists.arguments import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
@@ -12,6 +11,7 @@ from store.engine import ReadUsage
 from store.model.keys import log_key
 from store.model.records import Delete, Put
 from tests import invariants
+from tests.answers import answer_to
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
 
 CREATE = """mutation($p: AssetNodeBy, $k: String!, $a: AssetNodeAttributes!, $id: ID) {
@@ -115,10 +115,10 @@ async def test_revisions_are_spent_from_the_budget_of_nodes(audits):
 
     asked = " ".join(f"r{n}: atRevision(n: {n}) {{ revision }}" for n in range(1, 6))
     text = f'{{ audit(path: "Equipment_1/2026-10") {{ {asked} }} }}'
-    answer = await Execution(SCHEMA, context).answer(GraphQLRequest(text), allow_mutations=False)
+    answer = await answer_to(Execution(SCHEMA, context), text, allow_mutations=False)
     assert {error["extensions"]["code"] for error in answer.body["errors"]} == {"BUDGET_EXCEEDED"}
     four = text.replace("r5: atRevision(n: 5) { revision }", "")
-    assert "errors" not in (await Execution(SCHEMA, context).answer(GraphQLRequest(four), allow_mutations=False)).body
+    assert "errors" not in (await answer_to(Execution(SCHEMA, context), four, allow_mutations=False)).body
 
 
 async def test_history_stays_through_moves_and_deletion(audits):
