@@ -129,7 +129,7 @@ def execution_of(settings: Settings, classes: Sequence[type[Node]], store: Store
         schema,
         lambda: Context(new_request(), types),
         plans=PlanCache(core_schema(schema), types),
-        cache=ResponseCache(settings.response_cache_bytes),
+        cache=ResponseCache(settings.response_cache_bytes, store.version),
         limits=DocumentLimits(
             max_depth=settings.max_depth,
             request_seconds=settings.request_seconds,

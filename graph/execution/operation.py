@@ -4,8 +4,9 @@ It runs at once until it first waits (`EagerCoroutine`): most responses need no 
 time limit and a check for disconnects, which only a waiting coroutine needs, cost more than a small response does.
 """
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from graphql import ExecutionResult, GraphQLError, execute
@@ -52,6 +53,20 @@ class SubscriptionNotAllowed(Exception):
 
 class MoveCommitted(Exception):
     """A running move committed while its nodes were read, so the response may mix both states."""
+
+
+class CachedContext:
+    """In place of the Context of an operation whose response was cached, and for which nothing was read."""
+
+    how = "cached"
+    _reads = MappingProxyType({"requests": 0, "rounds": 0, "items": 0, "units": 0, "cached": True})
+
+    def reads_report(self) -> Mapping[str, Any]:
+        """As that of a Context."""
+        return self._reads
+
+
+CACHED = CachedContext()
 
 
 @dataclass(slots=True)
@@ -119,20 +134,25 @@ class Execution:
             raise MissingCredential
         if prepared.errors:
             return rejected(prepared.errors)
+        if caller.reads is not None:  # the reads would reveal hidden nodes
+            report_reads, cache_tags = 0, False
+        key = prepared.digest if self._caches and caller.reads is None else None
+        call = Call(prepared, key, report_reads, cache_tags)
+        if observed is not None:
+            observed.kind, observed.operation = prepared.kind, prepared.name
+            observed.document, observed.context = prepared.request.query, CACHED
+        if key is not None and report_reads != TRACED and (entry := self._cache.at_store_version(key)) is not None:
+            return _cached(entry, call, CACHED)
         context = self._make_context()
         context.listener = listener
         if caller is not ANYONE:
             context.request.act_for(caller)
-        if caller.reads is not None:  # the reads would reveal hidden nodes
-            report_reads, cache_tags = 0, False
         if report_reads == TRACED:
             context.request.trace_reads()
         if observed is not None:
-            observed.kind, observed.operation = prepared.kind, prepared.name
-            observed.document, observed.context = prepared.request.query, context
-        key = prepared.digest if self._caches and context.request.grants is None else None
-        call = Call(prepared, key, report_reads, cache_tags)
+            observed.context = context
         if key is not None and (entry := self._cache.current(key, context.request.state)) is not None:
+            context.how = "cached"
             return _cached(entry, call, context)
         try:
             return await within(self._limits.request_seconds, self._answer_consistently(call, context))
@@ -211,6 +231,7 @@ class Execution:
                 context.request.discard_reads()
                 entry = None
             if entry is not None:
+                context.how = "cached"
                 return _cached(entry, call, context)
         try:
             bound = call.prepared.bound or (self._plans.bind(call.prepared) if self._plans else None)
@@ -259,7 +280,7 @@ def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> d
     """The member `extensions` that the request asks for; `partitions` validate the response, if any do."""
     extensions: dict[str, Any] = {}
     if call.report_reads:
-        extensions["reads"] = context.reads_report()
+        extensions["reads"] = {**context.reads_report()}
         if call.report_reads == TRACED:
             extensions["reads"] |= context.calls_report()
     if call.cache_tags:
@@ -272,6 +293,5 @@ def _too_large(error: BudgetExceeded, call: Call, context: Any) -> OperationResp
 
 
 def _cached(entry: Entry, call: Call, context: Any) -> OperationResponse:
-    context.how = "cached"
     extensions = _extensions(call, context, entry.partitions) if call.report_reads or call.cache_tags else {}
     return OperationResponse(extensions, True, entry.body, entry.etag, entry.partitions)

@@ -14,7 +14,7 @@ Sources: RFC 9111 and RFC 5861 for Cache-Control; `Cache-Tag` is Cloudflare's he
 `extensions.apolloEntityCacheTags`, with a list of tags for each entity.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -140,13 +140,24 @@ class Entry:
 
 
 class ResponseCache:
-    """The most recently used responses, up to `max_bytes`; 0 disables the cache."""
+    """The most recently used responses, up to `max_bytes`; 0 disables the cache.
 
-    def __init__(self, max_bytes: int) -> None:
+    `store_version` returns the version of the store, None where it has none.
+    """
+
+    def __init__(self, max_bytes: int, store_version: Callable[[], object] = lambda: None) -> None:
         self._entries: BoundedCache[Hashable, Entry] = BoundedCache("responses", max_bytes, weigh=_weight)
+        self._store_version = store_version
 
     def __bool__(self) -> bool:
         return self._entries.max_weight > 0
+
+    def at_store_version(self, key: Hashable) -> Entry | None:
+        """The entry if the version of the whole store validates it."""
+        entry = self._entries.get(key)
+        if entry is None or (version := entry.validators.get(None)) is None or version != self._store_version():
+            return None
+        return entry
 
     def current(self, key: Hashable, state: ReadState) -> Entry | None:
         """The entry if it is known to be current without any read."""

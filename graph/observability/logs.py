@@ -125,7 +125,7 @@ class RequestInfo:
         self.codes = list(dict.fromkeys([*codes_of(errors), *getattr(self.context, "user_errors", ())]))
 
     @property
-    def reads(self) -> dict[str, Any]:
+    def reads(self) -> Mapping[str, Any]:
         """The reads, as in `extensions.reads`; empty if no operation was executed."""
         return {} if self.context is None else self.context.reads_report()
 
