@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import re
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http import httptools_impl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -33,6 +33,10 @@ PARSER = httptools_impl.httptools  # type: ignore[attr-defined]  # uvicorn's, fo
 ENDPOINT = GRAPHQL_PATH.encode()
 HOLD_SECONDS = 0.1  # for a body, of which most come with the head or directly after it
 MAX_HELD_BYTES = 65_536
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+ASGIApp = Callable[[Any, Receive, Send], Coroutine[Any, Any, None]]
 
 
 class HTTPProtocol(HttpToolsProtocol):
@@ -248,19 +252,19 @@ class Exchange:
         self._work: EagerCoroutine[None] | None = None
         self._error: BaseException | None = None
         self._cycle: tuple[Receive, Send] | None = None
-        self.sent: list[Message] = []
+        self.sent: list[Any] = []
         self.is_whole = False
 
     def run(self, app: ASGIApp) -> None:
         """Run the application until it first waits."""
         try:
-            self._work = EagerCoroutine(app(self._scope, self.receive, self.send))  # type: ignore[arg-type]
+            self._work = EagerCoroutine(app(self._scope, self.receive, self.send))
         except (Exception, asyncio.CancelledError) as error:
             self._error = error
         else:
             self.is_whole = self._work.is_done and len(self.sent) == 2
 
-    async def go_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def go_on(self, scope: Any, receive: Receive, send: Send) -> None:
         """Continue the application as one of uvicorn's cycle."""
         self._cycle = receive, send
         for message in self.sent:
@@ -270,12 +274,12 @@ class Exchange:
         if self._work is not None:
             await self._work
 
-    async def receive(self) -> Message:
+    async def receive(self) -> Any:
         if self._cycle is not None:
             return await self._cycle[0]()
         return {"type": "http.request", "body": self._body, "more_body": False}
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: Any) -> None:
         if self._cycle is not None:
             return await self._cycle[1](message)
         self.sent.append(message)
