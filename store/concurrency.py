@@ -1,5 +1,5 @@
-"""Concurrency of one process: long computation that yields so that the event loop serves others, locks of trees, and
-the delays between attempts.
+"""Concurrency of one process: long computation that yields so that the event loop serves others, coroutines that run
+at once until they wait, locks of trees, and the delays between attempts.
 """
 
 import asyncio
@@ -7,11 +7,11 @@ import itertools
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from math import inf
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 T = TypeVar("T")
@@ -109,6 +109,59 @@ def _slice() -> _TimeSlice:
     if found is None:
         found = _slices[loop] = _TimeSlice(loop)
     return found
+
+
+class EagerCoroutine(Generic[T]):
+    """A coroutine that has run until it first waits; awaiting this object continues it.
+
+    It runs in the current task, which has to await it. Raises the errors of the coroutine.
+    """
+
+    __slots__ = ("_waits_for", "_work", "is_done", "result")
+
+    result: T
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self.is_done = False
+        try:
+            self._waits_for: Any = work.send(None)
+        except StopIteration as ended:
+            self._finish(ended)
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        # As `yield from` does it: futures go up to the task, results and errors go down to the coroutine.
+        while not self.is_done:
+            try:
+                try:
+                    sent = yield self._waits_for
+                except BaseException as error:
+                    self._waits_for = self._work.throw(error)
+                else:
+                    self._waits_for = self._work.send(sent)
+            except StopIteration as ended:
+                self._finish(ended)
+        return self.result
+
+    def _finish(self, ended: StopIteration) -> None:
+        self.is_done = True
+        self.result = ended.value
+
+
+def started(work: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
+    """The future of a coroutine that has run until it first waits, and then goes on as a task."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    try:
+        eager = EagerCoroutine(work)
+        if not eager.is_done:
+            return asyncio.ensure_future(eager)
+        future.set_result(eager.result)
+    except asyncio.CancelledError:
+        future.cancel()
+    except Exception as error:
+        future.set_exception(error)
+        future.exception()  # marks it as retrieved
+    return future
 
 
 @asynccontextmanager

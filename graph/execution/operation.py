@@ -5,9 +5,9 @@ time limit and a check for disconnects, which only a waiting coroutine needs, co
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Generator, Hashable
+from collections.abc import Callable, Collection, Coroutine, Hashable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from graphql import ExecutionResult, GraphQLError, OperationDefinitionNode, OperationType, execute
 from strawberry import Schema
@@ -37,7 +37,7 @@ from graph.operation.selection import core_schema
 from resolvers.access.callers import ANYONE, Caller
 from resolvers.changes import ChangeListener
 from resolvers.session.budget import ResponseTooLarge
-from store.concurrency import yield_to_loop
+from store.concurrency import EagerCoroutine, yield_to_loop
 from store.errors import CladeError
 
 T = TypeVar("T")
@@ -291,43 +291,6 @@ def _cached(entry: Entry, call: Call, context: Any) -> OperationResponse:
     context.how = "cached"
     extensions = _extensions(call, context, entry.partitions)
     return OperationResponse(extensions, True, entry.body, entry.etag, entry.partitions)
-
-
-class EagerCoroutine(Generic[T]):
-    """A coroutine that has run until it first waits; awaiting this object continues it.
-
-    It runs in the current task, which has to await it. Raises the errors of the coroutine.
-    """
-
-    __slots__ = ("_waits_for", "_work", "is_done", "result")
-
-    result: T
-
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self._work = work
-        self.is_done = False
-        try:
-            self._waits_for: Any = work.send(None)
-        except StopIteration as ended:
-            self._finish(ended)
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        # As `yield from` does it: futures go up to the task, results and errors go down to the coroutine.
-        while not self.is_done:
-            try:
-                try:
-                    sent = yield self._waits_for
-                except BaseException as error:
-                    self._waits_for = self._work.throw(error)
-                else:
-                    self._waits_for = self._work.send(sent)
-            except StopIteration as ended:
-                self._finish(ended)
-        return self.result
-
-    def _finish(self, ended: StopIteration) -> None:
-        self.is_done = True
-        self.result = ended.value
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:

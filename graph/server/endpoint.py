@@ -23,14 +23,7 @@ from graph.errors import (
     log_unexpected,
     log_unreadable,
 )
-from graph.execution.operation import (
-    TRACED,
-    EagerCoroutine,
-    Execution,
-    MutationNotAllowed,
-    SubscriptionNotAllowed,
-    within,
-)
+from graph.execution.operation import TRACED, Execution, MutationNotAllowed, SubscriptionNotAllowed, within
 from graph.execution.response import CachePolicy, OperationResponse, rejected
 from graph.observability.logs import KEY, RequestInfo
 from graph.operation.document import GraphQLRequest, PersistedDocuments, UnknownDocument, read_trusted
@@ -51,6 +44,7 @@ from graph.server.sending import (
 from graph.settings import Settings
 from resolvers.access.callers import Caller
 from store.cache import BoundedCache
+from store.concurrency import EagerCoroutine
 from store.errors import DamagedItem, Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
