@@ -231,7 +231,9 @@ class ReadState:
 
         The versions go into `tree_versions`; the errors of those that failed are among the items.
         """
-        found = await self._items_once(keys, trees, cached=cached, current=current)
+        found: Items = {}
+        if keys or not all(map(self._has_version, trees)):
+            found = await self._items_once(keys, trees, cached=cached, current=current)
         if moves := self._moves_of(trees):
             await self._running_moves().load(moves)
             # Items that came with the tree versions were read before the states of their moves.

@@ -4,7 +4,6 @@ A *round* is a set of reads that are waited for together; `extensions.reads` rep
 """
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 from resolvers.session.budget import gather_outcomes, raise_first_error
-from store.concurrency import SLICE_SECONDS, started, yield_to_loop
+from store.concurrency import started, yield_to_loop
 from store.engine import LEAST_UNITS, ReadUsage, Store
 from store.errors import DamagedItem
 from store.model.keys import Key, tree_version_key
@@ -34,6 +33,7 @@ def outcome_of(item: Item | Exception | None, read: Callable[[Item | None], T]) 
 LARGE_READ_NODES = 500  # a request that reads no more never waits for a permit
 MAX_LARGE_READS = 4  # more at a time would finish no sooner, since they compete for one processor
 MAX_PARALLEL_READS = 32  # half of the connections to DynamoDB, so that one request leaves some to others
+READS_AT_ONCE = 8  # of an embedded store, between two yields to the event loop; larger reads yield themselves
 MAX_ALIKE = 4
 
 
@@ -82,7 +82,7 @@ class ReadScheduler:
         self._running = 0
         self._is_stopped = False
         self._expected_units = 0.0
-        self._slice_began = time.monotonic()
+        self._read_at_once = 0
 
     @cached_property
     def _semaphore(self) -> asyncio.Semaphore:
@@ -126,9 +126,9 @@ class ReadScheduler:
             self._running -= 1
 
     async def _run_at_once(self, read: Callable[[], Awaitable[T]]) -> T:
-        if time.monotonic() - self._slice_began > SLICE_SECONDS:  # of this request alone, so that small ones never wait
+        self._read_at_once += 1
+        if self._read_at_once % READS_AT_ONCE == 0:
             await yield_to_loop()
-            self._slice_began = time.monotonic()
         if self._is_stopped:
             raise asyncio.CancelledError
         return await read()
