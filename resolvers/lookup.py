@@ -95,7 +95,8 @@ async def _find(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
             nodes.append(key)
             ancestors += selected_keys(key, kinds_for_all_levels(selection, request.hierarchies[hierarchy]))
     found = await state.current_nodes(nodes + ancestors)
-    keys, found = await _follow_moves(request, lookups, keys, found)
+    if any(isinstance(target, str) for (_, target), _ in lookups):
+        keys, found = await _follow_moves(request, lookups, keys, found)
     missing = [
         key
         for (lookup, _), key in zip(lookups, keys, strict=True)
@@ -184,7 +185,7 @@ async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection
     state, grants = request.state, request.grants
     ids = [id_key(target) for (_, target), _ in lookups if isinstance(target, str)]
     request.scheduler.expect(len(ids))
-    items = await state.items(ids, current=grants is not None)
+    items = await state.items(ids, current=grants is not None) if ids else {}
     if state.store_version is None and grants is None:
         missing = [key for key in ids if outcome_of(items[key], current_key) is None]
         if missing:

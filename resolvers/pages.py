@@ -19,7 +19,7 @@ from resolvers.lists.arguments import Page, page_of
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, KeyOrderList, ListRequest, described
 from resolvers.lists.sorted_list import read_sorted
 from resolvers.planner import Planner
-from resolvers.session.budget import TooManyNodes, gather_outcomes, raise_first_error
+from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import CladeError
@@ -100,7 +100,7 @@ async def _read(request: Request, lists: Sequence[ListRequest]) -> Pages:
         current = [type(one)(state.counted(one.owner), one.relation) for one in lists]
     pages, plans = await _plan(request, current, versions)
     reads = list(dict.fromkeys(read for planner, _ in plans for read in planner.reads))
-    outcomes = await gather_outcomes([state.range(read) for read in reads])
+    outcomes = await request.scheduler.gather_outcomes([state.range(read) for read in reads])
     found: dict[ListRequest, list[Record] | Exception] = {}
     for planner, expected in plans:
         async for some in in_chunks(list(expected.items())):
@@ -218,7 +218,8 @@ async def _count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[
                 ranges[one] = [span for part in whole.level_depths(version) for span in whole.level_ranges(*part)]
     spans = list(dict.fromkeys(span for spans in ranges.values() for span in spans))
     request.reads.check(len(spans))
-    counts = dict(zip(spans, await gather_outcomes([state.count(span) for span in spans]), strict=True))
+    found = await request.scheduler.gather_outcomes([state.count(span) for span in spans])
+    counts = dict(zip(spans, found, strict=True))
     for counted, own in ranges.items():
         outcomes = [counts[span] for span in own]
         errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]

@@ -25,7 +25,7 @@ from typing import cast
 
 from resolvers.access.grants import grant_roots
 from resolvers.lists.arguments import CursorKind, ListCursors, Page, Relation, by_rank, page_of
-from resolvers.session.budget import TooManyNodes, gather_all, raise_first_error
+from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.reads import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
@@ -81,7 +81,7 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     calls: list[Awaitable[object]] = [state.versions_of([hierarchy])] if relation.total else []
     if relation.nodes and state.records_read.in_ranges(spans, limit, reverse=reverse) is None:
         calls += [state.range(Read(span, limit, reverse)) for span in spans]
-    await gather_all(calls)
+    await request.scheduler.gather_all(calls)
     total = None
     if relation.total:
         version = (await state.versions_of([hierarchy]))[hierarchy]

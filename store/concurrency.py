@@ -148,6 +148,22 @@ class EagerCoroutine(Generic[T]):
         self.result = ended.value
 
 
+def started(work: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
+    """The future of a coroutine that has run until it first waits, and then goes on as a task."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    try:
+        eager = EagerCoroutine(work)
+        if not eager.is_done:
+            return asyncio.ensure_future(eager)
+        future.set_result(eager.result)
+    except asyncio.CancelledError:
+        future.cancel()
+    except Exception as error:
+        future.set_exception(error)
+        future.exception()  # marks it as retrieved
+    return future
+
+
 async def in_task() -> None:
     """Go on within a task. What runs before its first wait (`EagerCoroutine`) may be in none, but asyncio's timeouts
     need one, as do libraries and the code of users.

@@ -289,6 +289,9 @@ class Store(Protocol):
     max_commit_changes: int | None
     """The maximum number of changes of one commit, None: unlimited."""
 
+    is_embedded: bool
+    """Whether the engine is in this process, so that small reads do not wait."""
+
     calls: CallStats | None
     """Statistics of its calls, None for an embedded engine."""
 

@@ -28,7 +28,7 @@ from resolvers.lookup import find_nodes
 from resolvers.pages import may_have_children, read_pages
 from resolvers.planner import list_requests
 from resolvers.search.finder import Selected
-from resolvers.session.budget import Budget, gather_all, raise_first_error
+from resolvers.session.budget import Budget, gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from resolvers.trees import read_roots
 from store.concurrency import yield_to_loop
@@ -59,7 +59,9 @@ async def run_beside(bound: BoundPlan, context: Context, executor: Executor) -> 
     calls: list[Any] = [executor.execute_root(bound.interpreted)]
     if bound.roots:
         calls.append(_values(bound, context))
-    interpreted, *others = await gather_all(calls)
+    outcomes: list[Any] = await gather_outcomes(calls)  # concurrently, since fields of users may wait for other things
+    raise_first_error(outcomes)
+    interpreted, *others = outcomes
     compiled = {key: Fragment(value) for values in others for key, value in values.items()}
     data = interpreted and {key: (compiled if key in compiled else interpreted)[key] for key in bound.plan.grouped}
     return ExecutionResult(data, executor.collected_errors.errors or None)
@@ -88,7 +90,7 @@ async def _roots(bound: BoundPlan, context: Context) -> "dict[RootField, NodeRes
         *[one.resolve.find(request, given, of) for (one, given), of in zip(bound.searched, selected, strict=True)],
         find_nodes(request, bound.lookups),
     ]
-    *pages, records = await gather_all(calls)
+    *pages, records = await request.scheduler.gather_all(calls)
     connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field, _ in bound.listed]
     connections += [(searched, searched.connection) for searched, _ in bound.searched]
     found: dict[RootField, NodeResults | PageResults] = {
@@ -139,7 +141,8 @@ async def _read(
     elif not jobs:
         found = await read_ancestors(request, lookups)
     else:
-        pages, found = await gather_all([read_pages(request, jobs), read_ancestors(request, lookups)])
+        calls = [read_pages(request, jobs), read_ancestors(request, lookups)]
+        pages, found = await request.scheduler.gather_all(calls)
     raise_first_error(pages)
     raise_first_error(found)
     return iter(pages), iter(found)

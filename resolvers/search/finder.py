@@ -27,7 +27,7 @@ from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.lists.arguments import NOTHING, Page, Selection
 from resolvers.lookup import Lookup, find_nodes
 from resolvers.roots import with_counts
-from resolvers.session.budget import gather_all, raise_first_error
+from resolvers.session.budget import raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
@@ -100,7 +100,7 @@ async def _read_tree_index(request: Request, hierarchy: Hierarchy, tree: str) ->
     """The same of one tree alone, as of now; `tree` is the hash of the id of its root."""
     state, key = request.state, marker_key(hierarchy.name)
     moved = state.items_once(moved_nodes(hierarchy.name, tree), MAX_MOVED + 1)
-    marker, items = await gather_all([state.item(key), moved])
+    marker, items = await request.scheduler.gather_all([state.item(key), moved])
     lacks = await _lacks(request, hierarchy, marker)
     return SearchIndex(None if len(items) > MAX_MOVED else Moves(map(MovedNode.of, items)), True, lacks)
 
@@ -323,13 +323,15 @@ class Finder(ABC, Generic[A]):
         asked = self._asked
         index = read_index(self._request, self._hierarchy, current=asked.under is not None)
         if self._is_by_tree:
-            (subtrees, base), found = await gather_all([self._subtrees_and_base(asked.under or ()), index])
+            (subtrees, base), found = await self._request.scheduler.gather_all(
+                [self._subtrees_and_base(asked.under or ()), index]
+            )
             read = await self.items(self.ranges(base, Reading.ONLY)) if subtrees else []
         else:
             base = partition(self._hierarchy.name, "", self.prefix)
             below = [read_subtree(self._request, self._hierarchy.name, asked.under)] if asked.under else []
             reads = self._reads(self.ranges(base, Reading.FIRST))
-            found, *read = await gather_all([index, *below, *reads])
+            found, *read = await self._request.scheduler.gather_all([index, *below, *reads])
             subtrees = read.pop(0) if below else None
         found.check(self._hierarchy, self.kind)
         if subtrees == []:
@@ -353,7 +355,9 @@ class Finder(ABC, Generic[A]):
             raise self._too_large(subtrees)
         root_hash = id_hash(root.id)
         reads = self._reads(self.ranges(partition(self._hierarchy.name, root_hash, self.prefix), Reading.ONLY))
-        index, *read = await gather_all([_read_tree_index(request, self._hierarchy, root_hash), *reads])
+        index, *read = await self._request.scheduler.gather_all(
+            [_read_tree_index(request, self._hierarchy, root_hash), *reads]
+        )
         index.check(self._hierarchy, self.kind)
         return await self._find(Scope(subtrees, index.moves), read, is_strong=index.is_moving)
 
@@ -380,7 +384,9 @@ class Finder(ABC, Generic[A]):
     async def _subtrees_and_base(self, under: Path) -> tuple[list[Subtree], str]:
         """The subtree below a path, and what the partition keys of the items in its tree begin with."""
         key = node_key(self._hierarchy.name, under[:1])
-        found, root_id = await gather_all([read_subtree(self._request, self._hierarchy.name, under), self._id_at(key)])
+        found, root_id = await self._request.scheduler.gather_all(
+            [read_subtree(self._request, self._hierarchy.name, under), self._id_at(key)]
+        )
         if found and found[0].record.pk != key.pk:  # at a former path
             root_id = await self._id_at(Key(found[0].record.pk, "#"))
         return found if root_id else [], partition(self._hierarchy.name, id_hash(root_id), self.prefix)
@@ -392,7 +398,7 @@ class Finder(ABC, Generic[A]):
 
     async def items(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[list[Item]]:
         """The items in these ranges, each up to a limit, eventually consistent."""
-        return await gather_all(self._reads(ranges))
+        return await self._request.scheduler.gather_all(self._reads(ranges))
 
     def _reads(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[Awaitable[list[Item]]]:
         return [self._request.state.items_in(span, limit=limit, current=False) for span, limit in ranges]

@@ -12,7 +12,7 @@ since comparing its nodes takes as long.
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from store.engine import UNIT_BYTES, ReadUsage
 from store.errors import BudgetExceeded, quantity
@@ -139,15 +139,6 @@ async def gather_outcomes(calls: Sequence[Awaitable[T]]) -> list[T | Exception]:
         if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
             raise outcome
         outcomes.append(outcome)
-    return outcomes
-
-
-async def gather_all(calls: Sequence[Awaitable[Any]]) -> list[Any]:
-    """The results of calls made side by side; once all have ended, raises the first Exception among them."""
-    if len(calls) == 1:  # needs no task
-        return [await calls[0]]
-    outcomes = await gather_outcomes(calls)
-    raise_first_error(outcomes)
     return outcomes
 
 

@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from resolvers.access.grants import Grants, VisibilityFilter, may_read
-from resolvers.session.budget import gather_all, raise_first_error
+from resolvers.session.budget import raise_first_error
 from resolvers.session.cache import CachedPages, PageCache, Validators
 from resolvers.session.moves import RunningMoves
 from resolvers.session.records_read import Read, RecordsRead
-from resolvers.session.scheduler import Items, ReadScheduler, outcome_of
+from resolvers.session.scheduler import Items, ReadScheduler, StartedRead, outcome_of
 from store.engine import LEAST_UNITS, PAGE_UNITS, ReadUsage, Store, units_of
 from store.errors import CladeError
 from store.metadata.moves import Move
@@ -58,7 +58,7 @@ class ReadState:
         self.is_of_trees = True
         self._store, self._usage, self._scheduler = store, usage, scheduler
         self._coalesced = page_cache.coalesced
-        self._started: dict[Hashable, asyncio.Future[Any]] = {}  # by key, or by any other value that identifies a read
+        self._started: dict[Hashable, StartedRead[Any]] = {}  # by key, or by any other value that identifies a read
         self._strong: set[Key] = set()  # the keys of `_started` that were read with strong consistency
         self._has_ended = False
         self._logs: dict[str, set[str]] = {}  # by tree, the moves that were seen committed before its log was read
@@ -207,8 +207,8 @@ class ReadState:
         if self.store_version is None and not (wanted := set(trees)) <= self.tree_versions.keys():
             await self.versions_of(wanted)
 
-    def items_once(self, span: KeyRange, limit: int) -> "asyncio.Future[list[Item]]":
-        """The first items in a range of the table that holds no nodes, read once by this state; started at once."""
+    def items_once(self, span: KeyRange, limit: int) -> StartedRead[list[Item]]:
+        """The first items in a range of the table that holds no nodes, read once by this state."""
         return self._once((span, limit), partial(self.items_in, span, limit=limit))
 
     async def items_in(
@@ -231,7 +231,9 @@ class ReadState:
 
         The versions go into `tree_versions`; the errors of those that failed are among the items.
         """
-        found = await self._items_once(keys, trees, cached=cached, current=current)
+        found: Items = {}
+        if keys or not all(map(self._has_version, trees)):
+            found = await self._items_once(keys, trees, cached=cached, current=current)
         if moves := self._moves_of(trees):
             await self._running_moves().load(moves)
             # Items that came with the tree versions were read before the states of their moves.
@@ -419,8 +421,8 @@ class ReadState:
 
     # -- nodes by range ------------------------------------------------------------------------------------------------
 
-    def range(self, read: Read, beside: str | None = None) -> "asyncio.Future[None]":
-        """Read a range of nodes into `records_read`; started at once.
+    def range(self, read: Read, beside: str | None = None) -> StartedRead[None]:
+        """Read a range of nodes into `records_read`, once.
 
         The version of the partition `beside` is read in the same round, where it was not read before.
         """
@@ -432,8 +434,10 @@ class ReadState:
         if partition is None:
             self.records_read.add(read, await self._records(read))
             return
-        if self.store_version is not None:  # reads of SQLite never wait, so the filter is known first
+        if self._store.is_embedded:  # nothing overlaps, so the filter is known first
             raise_first_error((await self.versions_of([partition])).values())
+            self.records_read.add(read, await self._records(read))
+            return
         visible = self.filter
         records, versions = await asyncio.gather(self._records(read), self.versions_of([partition]))
         raise_first_error(versions.values())
@@ -458,7 +462,7 @@ class ReadState:
     async def _query(self, span: KeyRange, limit: int | None, *, reverse: bool) -> list[Record]:
         units = LIST_UNITS if limit is None else min(limit * LEAST_UNITS, LIST_UNITS)
         read = partial(self._store.nodes, span, limit=limit, reverse=reverse)
-        if self.store_version is not None:  # the reads of SQLite never wait, so none are alike
+        if self._store.is_embedded:  # no other reads are running
             return await self._run(partial(read, self._usage), units)
         coalesced = partial(self._coalesced.run, (span, limit, reverse), read, self._usage)
         return await self._run(coalesced, units)
@@ -480,22 +484,22 @@ class ReadState:
             elif top.key not in found:
                 missing.append((Read(subtree(*top.key)), top.key, validator))
         self._usage.check(len(missing))
-        await gather_all([self.range(read) for read, _, _ in missing])
+        await self._scheduler.gather_all([self.range(read) for read, _, _ in missing])
         for read, top_key, validator in missing:
             records = found[top_key] = self.records_read.in_range(read.span) or []
             if validator is not None:
                 self.pages.cache.put_page(("subtree", top_key), validator, records, len(records))
         return [found[top.key] for top in tops]
 
-    def count(self, span: KeyRange) -> "asyncio.Future[int]":
-        """The number of nodes in a range of a level or of the table; started at once."""
+    def count(self, span: KeyRange) -> StartedRead[int]:
+        """The number of nodes in a range of a level or of the table, read once."""
         return self._once(span, partial(self._count, span))
 
     async def _count(self, span: KeyRange) -> int:
         parts = [span] if self.filter is None else self.filter.visible_parts(span)
         # The size of a range is unknown until its pages are read; each page may be of the maximum size.
         counts = [self._run(partial(self._store.count, part, self._usage), PAGE_UNITS) for part in parts]
-        return sum(await asyncio.gather(*counts))
+        return sum(await self._scheduler.gather_all(counts))
 
     # -- how a read begins ---------------------------------------------------------------------------------------------
 
@@ -506,14 +510,14 @@ class ReadState:
             raise asyncio.CancelledError
         return result
 
-    def _once(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Future[T]":
-        """The read of this identity: the one that was started before, or else a new one, started at once."""
+    def _once(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> StartedRead[T]:
+        """The read of this identity: the one that was started before, or else a new one."""
         return self._started.get(identity) or self._start(identity, read)
 
-    def _start(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Future[T]":
+    def _start(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> StartedRead[T]:
         if self._has_ended:
             raise asyncio.CancelledError
-        started = self._started[identity] = asyncio.ensure_future(read())
+        started = self._started[identity] = self._scheduler.start(read)
         return started
 
     def _forget_items(self, is_outdated: Callable[[Key], bool]) -> None:
@@ -540,14 +544,18 @@ class ReadState:
             read = self._start(batch[0], partial(self._read_batch, batch, strong=strong))
             self._started.update(dict.fromkeys(batch, read))
         found: Items = {}
-        for outcomes in await asyncio.gather(*dict.fromkeys([self._started[key] for key in keys])):
+        reads = dict.fromkeys([self._started[key] for key in keys])
+        for outcomes in await self._scheduler.gather_all(list(reads)):
             found.update(outcomes)
         return {key: found[key] for key in keys}
 
     async def _read_batch(self, keys: list[Key], *, strong: bool) -> Items:
-        read = partial(self._coalesced.items, self._store, keys, self._usage, strong=strong)
+        units = len(keys) * units_of(0, strong=strong)
         try:
-            return await self._run(read, len(keys) * units_of(0, strong=strong))
+            if self._store.is_embedded:
+                get = partial(self._store.get, keys, self._usage, strong=strong)
+                return dict(zip(keys, await self._run(get, units), strict=True))
+            return await self._run(partial(self._coalesced.items, self._store, keys, self._usage, strong=strong), units)
         except CladeError as error:
             return dict.fromkeys(keys, error.bare())
         except Exception as error:  # raised by everyone who needs one of these keys

@@ -42,7 +42,7 @@ class Request:
         self.caller = ANYONE
         self.grants = grants
         self.writer, self.settle_seconds = writer, settle_seconds
-        self.scheduler = ReadScheduler(self.reads, large_reads)
+        self.scheduler = ReadScheduler(self.reads, large_reads, is_embedded=store.is_embedded)
         self._page_cache = PageCache(0) if page_cache is None else page_cache
         self.state = self._new_state()
         self.state.accepts_stale = True

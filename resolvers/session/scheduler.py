@@ -5,12 +5,13 @@ A *round* is a set of reads that are waited for together; `extensions.reads` rep
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar
 
-from resolvers.session.budget import gather_all
+from resolvers.session.budget import gather_outcomes, raise_first_error
+from store.concurrency import started, yield_to_loop
 from store.engine import LEAST_UNITS, ReadUsage, Store
 from store.errors import DamagedItem
 from store.model.keys import Key, tree_version_key
@@ -32,11 +33,39 @@ def outcome_of(item: Item | Exception | None, read: Callable[[Item | None], T]) 
 LARGE_READ_NODES = 500  # a request that reads no more never waits for a permit
 MAX_LARGE_READS = 4  # more at a time would finish no sooner, since they compete for one processor
 MAX_PARALLEL_READS = 32  # half of the connections to DynamoDB, so that one request leaves some to others
+READS_AT_ONCE = 8  # of an embedded store, between two yields to the event loop; larger reads yield themselves
 MAX_ALIKE = 4
 
 
+class DeferredRead(Generic[T]):
+    """A read that begins when it is first awaited, at once and without a task; all who await it share its result."""
+
+    __slots__ = ("_future", "_read")
+
+    def __init__(self, read: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._read = read
+        self._future: asyncio.Future[T] | None = None
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if self._future is None:
+            self._future = started(self._read())
+        return self._future.__await__()
+
+    def cancel(self) -> None:
+        """Cancel the read if it is running, and let it not begin."""
+        if self._future is None:
+            self._future = asyncio.get_running_loop().create_future()
+        self._future.cancel()
+
+
+StartedRead = asyncio.Future[T] | DeferredRead[T]
+
+
 class ReadScheduler:
-    """Runs at most MAX_PARALLEL_READS reads of one request at a time, and counts its rounds.
+    """Runs the reads of one request, and counts its rounds.
+
+    At most MAX_PARALLEL_READS run at a time. Those of an embedded store are made one after another where they are
+    awaited, since they would not overlap: a small request makes no task and never waits.
 
     Before the request reads more than LARGE_READ_NODES nodes, it waits for one of the `permits`, which bound the
     requests that may hold many nodes in memory at a time; first come, first served. None for no bound. A request that
@@ -45,16 +74,23 @@ class ReadScheduler:
     Reads that may consume many units wait for each other where together they could pass the limit of `usage`.
     """
 
-    def __init__(self, usage: ReadUsage, permits: asyncio.Semaphore | None) -> None:
+    def __init__(self, usage: ReadUsage, permits: asyncio.Semaphore | None, *, is_embedded: bool) -> None:
         self.rounds = 0
-        self._usage, self._permits = usage, permits
+        self._usage, self._permits, self._is_embedded = usage, permits, is_embedded
         self._permit: asyncio.Task[bool] | None = None
         self._expected_nodes = 0
         self._running = 0
         self._is_stopped = False
-        self._semaphore = asyncio.Semaphore(MAX_PARALLEL_READS)
         self._expected_units = 0.0
-        self._read_ended = asyncio.Event()
+        self._read_at_once = 0
+
+    @cached_property
+    def _semaphore(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(MAX_PARALLEL_READS)
+
+    @cached_property
+    def _read_ended(self) -> asyncio.Event:
+        return asyncio.Event()
 
     def expect(self, nodes: int) -> None:
         """Announce that up to `nodes` more nodes are about to be read."""
@@ -71,8 +107,9 @@ class ReadScheduler:
         try:
             if self._expected_nodes > LARGE_READ_NODES and self._permits is not None and not self._is_stopped:
                 await self._take_permit(self._permits)
-            # Reads that begin in one iteration of the event loop are one round, even if the store answers at once.
-            await asyncio.sleep(0)
+            if self._is_embedded:
+                return await self._run_at_once(read)
+            await asyncio.sleep(0)  # reads that begin in one iteration of the event loop are one round
             async with self._semaphore:
                 if self._is_stopped:
                     raise asyncio.CancelledError
@@ -87,6 +124,50 @@ class ReadScheduler:
                     self._read_ended.set()
         finally:
             self._running -= 1
+
+    async def _run_at_once(self, read: Callable[[], Awaitable[T]]) -> T:
+        self._read_at_once += 1
+        if self._read_at_once % READS_AT_ONCE == 0:
+            await yield_to_loop()
+        if self._is_stopped:
+            raise asyncio.CancelledError
+        return await read()
+
+    def start(self, read: Callable[[], Coroutine[Any, Any, T]]) -> StartedRead[T]:
+        """A read that several may await; it begins now, or of an embedded store when it is first awaited."""
+        return DeferredRead(read) if self._is_embedded else asyncio.ensure_future(read())
+
+    async def gather_outcomes(self, calls: Sequence[Awaitable[T]]) -> list[T | Exception]:
+        """The results of calls whose reads are made together, or the Exception of a failed one in its place.
+
+        Raises what is no Exception, such as CancelledError after the reads of the request were discarded.
+        """
+        if not self._is_embedded:
+            return await gather_outcomes(calls)
+        outcomes: list[T | Exception] = []
+        before = last = self.rounds
+        try:
+            for call in calls:
+                self.rounds = before  # the rounds of one call are those of the others, too
+                try:
+                    outcomes.append(await call)
+                except Exception as error:
+                    outcomes.append(error)
+                last = max(last, self.rounds)
+        finally:
+            self.rounds = last
+            for call in calls[len(outcomes) :]:
+                if isinstance(call, Coroutine):
+                    call.close()
+        return outcomes
+
+    async def gather_all(self, calls: Sequence[Awaitable[Any]]) -> list[Any]:
+        """The results of calls whose reads are made together; once all have ended, raises the first Exception."""
+        if len(calls) == 1:  # needs no task
+            return [await calls[0]]
+        outcomes = await self.gather_outcomes(calls)
+        raise_first_error(outcomes)
+        return outcomes
 
     async def _take_permit(self, permits: asyncio.Semaphore) -> None:
         if self._permit is None:
@@ -147,7 +228,9 @@ class CoalescedReads:
             ]
             if own:
                 calls.append(store.get(own, usage, strong=strong))
-            items = [item for some in await gather_all(calls) for item in some]
+            outcomes = await gather_outcomes(calls)
+            raise_first_error(outcomes)
+            items = [item for some in outcomes if not isinstance(some, Exception) for item in some]
             return dict(zip([*shared, *own], items, strict=True))
         finally:
             for key in begun:

@@ -41,6 +41,7 @@ class DynamoDBStore:
 
     max_changes = MAX_CHANGES
     max_commit_changes: int | None = MAX_CHANGES
+    is_embedded = False
 
     def __init__(
         self,

@@ -112,6 +112,7 @@ class Database:
         self.file = file
         self._entered = False
         self._open: Connection | None = None
+        self._versions: sqlite3.Cursor | None = None  # of the open connection
         self._openings = 0  # number of times that a file was opened
         self._looked = -math.inf  # time of the last check that the file is still at its path
 
@@ -134,7 +135,7 @@ class Database:
 
     def _leave(self) -> None:
         """Close the connection. SQLite neither writes back nor removes the log of a file that is no longer there."""
-        connection, self._open = self._open, None
+        connection, self._open, self._versions = self._open, None, None
         if connection is not None:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -174,7 +175,10 @@ class Database:
         """
         try:
             connection = self.connection()
-            return self._openings, connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+            if self._versions is None:
+                self._versions = connection.cursor()
+            (version,) = self._versions.execute("PRAGMA data_version").fetchone()
+            return self._openings, version, connection.total_changes
         except (sqlite3.Error, FileNotFoundError, Unavailable):
             return None
 

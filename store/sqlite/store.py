@@ -56,6 +56,7 @@ class SQLiteStore:
 
     max_changes = MAX_CHANGES
     max_commit_changes: int | None = None
+    is_embedded = True
     calls: CallStats | None = None
 
     def __init__(self, path: str, *, keep_bytes: int = 0) -> None:

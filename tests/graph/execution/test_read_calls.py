@@ -1,5 +1,6 @@
 """Calls in `extensions.reads`: all that were made, in their rounds, with what caches answered, and for whom."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
@@ -158,3 +159,21 @@ async def test_an_invalid_argument_is_an_error_of_each_field_that_has_it_and_of_
     ]
     assert {error["message"].partition(" is ")[0] for error in reply.errors} == {"first"}
     assert reply.data["area"]["b"]["nodes"] == [{"c": None, "d": {"nodes": [{"path": f"r/{key}/p"}]}} for key in "ab"]
+
+
+@pytest.mark.both_stores(False)
+@pytest.mark.parametrize(
+    "query",
+    [
+        '{ plot(path: "t07/a") { name ancestors { key } } }',
+        '{ area(path: "t07") { children { nodes { key parent { key } } } descendants(level: PLOT) { totalCount } } }',
+        '{ area(path: "t07") { children { nodes { key } } } grounds(first: 2) { nodes { key } totalCount } }',
+    ],
+)
+async def test_a_small_request_is_answered_before_the_event_loop_turns(server, query):
+    answering = answer_to(server.planned, query, allow_mutations=False, report_reads=TRACED)
+    with pytest.raises(StopIteration) as ended:
+        answering.send(None)
+    body = orjson.loads(ended.value.value.content())
+    assert body["extensions"]["reads"]["requests"] > 0
+    assert asyncio.all_tasks() == {asyncio.current_task()}
