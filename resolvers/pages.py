@@ -13,12 +13,14 @@ read its owner.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from itertools import compress, groupby
+from operator import attrgetter, not_
+from typing import Any
 
-from resolvers.lists.arguments import Page, page_of
+from resolvers.lists.arguments import Page, Relation, page_of
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, KeyOrderList, ListRequest, described
 from resolvers.lists.sorted_list import read_sorted
-from resolvers.planner import Planner
+from resolvers.planner import Planner, list_requests
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
@@ -33,6 +35,9 @@ COUNTED_A_CHUNK = 50  # lists between two points at which the event loop may run
 # Most nodes of most trees have no children.
 _EMPTY, _EMPTY_WITH_TOTAL = Page([]), Page([], total=0)
 
+_KIDS, _RECORDS, _RELATION = attrgetter("kids"), attrgetter("records"), attrgetter("relation")
+
+Asked = tuple[Relation, Sequence[Record]]  # a relation, with the nodes whose lists are asked for
 Pages = dict[ListRequest, Page | Exception]
 Plan = tuple[Planner, dict[ListRequest, int]]  # of lists of one hierarchy, with the nodes that are spent already
 
@@ -40,7 +45,7 @@ Plan = tuple[Planner, dict[ListRequest, int]]  # of lists of one hierarchy, with
 def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[object]:
     """For each node a true value unless its counts show that nothing lies below it."""
     if request.state.store_version is not None:
-        return [owner.kids for owner in owners]
+        return list(map(_KIDS, owners))
     # The counts of a root from an index may be older than a move's commit.
     return [owner.is_root or owner.kids for owner in owners]
 
@@ -52,42 +57,79 @@ async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Pag
 
 async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
     """The pages of many lists that are neither sorted nor filtered, as `read_pages`."""
-    pages: list[Page | Exception | None] = []
-    is_versioned = request.state.store_version is not None
-    await request.state.read_versions(one.owner.pk for one in lists if one.owner.is_root or not one.is_empty)
-    for start in range(0, len(lists), CHUNK_LENGTH):
-        pages += [_without_read(request, one, is_versioned=is_versioned) for one in lists[start : start + CHUNK_LENGTH]]
-        if start:
-            await yield_to_loop()
-    missing = [requested for requested, page in zip(lists, pages, strict=True) if page is None]
-    if not missing:
-        return cast(list[Page | Exception], pages)
-    found = await _read(request, missing)
+    return await _read_lists(request, [(one, [each.owner for each in some]) for one, some in groupby(lists, _RELATION)])
+
+
+async def read_lists(request: Request, asked: Sequence[Asked]) -> list[Page | Exception]:
+    """The same for the lists that relations lead to from nodes, one relation after another."""
+    for relation, _ in asked:
+        if relation.takes_whole_list:
+            return await read_pages(request, _requests(asked))
+    return await _read_lists(request, asked)
+
+
+def _requests(asked: Sequence[Asked]) -> list[ListRequest]:
+    return [requested for relation, owners in asked for requested in list_requests(owners, relation)]
+
+
+async def _read_lists(request: Request, asked: Sequence[Asked]) -> list[Page | Exception]:
+    state = request.state
+    if state.store_version is None and not state.tree_versions.keys() >= {one.pk for _, some in asked for one in some}:
+        needed = [one.owner.pk for one in _requests(asked) if one.owner.is_root or not one.is_empty]
+        await state.read_versions(needed)
+    pages: list[Page | Exception | ListRequest] = []
+    for relation, owners in asked:
+        cached = _cached(request, relation, owners)
+        if not all(cached):
+            others: list[Page | Exception | ListRequest] = []
+            async for chunk in in_chunks(list_requests(compress(owners, map(not_, cached)), relation)):
+                others += [_without_read(request, one) for one in chunk]
+            left = iter(others)
+            cached = [next(left) if page is None else page for page in cached]
+        pages += cached
+    missing = [page for page in pages if isinstance(page, ListRequest)]
+    found = await _read(request, missing) if missing else {}
     for requested in missing:
         page, compared = found[requested], requested.relation.arguments.compared
         # Of many nodes that are sorted or filtered the result is cached instead.
         if isinstance(page, Page) and not (compared and len(page.records) > MAX_CACHED_WHOLE):
-            request.state.pages.put(requested.owner.pk, requested.cache_key, page, len(page.records))
-    return [found[requested] if page is None else page for requested, page in zip(lists, pages, strict=True)]
+            state.pages.put(requested.owner.pk, requested.cache_key, page, len(page.records))
+    return [found[page] if isinstance(page, ListRequest) else page for page in pages]
 
 
-def _without_read(request: Request, requested: ListRequest, *, is_versioned: bool) -> Page | Exception | None:
-    """The page of an empty list or in the page cache, or the error of wrong arguments; None if it has to be read."""
-    # The counts of a root from a list of roots may be older than a move's commit, unless the store has a version.
-    has_counts = is_versioned or not requested.owner.is_root
-    if has_counts and requested.is_empty and not requested.relation.arguments.is_narrow:
-        return _EMPTY_WITH_TOTAL if requested.relation.total else _EMPTY
+def _cached(request: Request, relation: Relation, owners: Sequence[Record]) -> list[Any]:
+    """The pages in the page cache of the lists of these owners, or the error of those that are too long for the budget;
+    None for each that is not there.
+    """
+    key, compared, budget = relation.page_key, relation.arguments.compared, request.budget
+    pages = request.state.pages.of_lists([(one.pk, one.sk, key) for one in owners])
+    found = list(filter(None, pages))
     try:
-        page: Page | None = request.state.pages.get(requested.owner.pk, requested.cache_key)
-        if page is None:
-            requested.relation.arguments.positions(requested.decode)  # raises BadCursor for a cursor of another list
-        else:
-            request.budget.spend_nodes(len(page.records), compared=requested.relation.arguments.compared)
-            if request.reads.trace is not None:
-                request.reads.trace.pages += 1
+        budget.spend_nodes(sum(map(len, map(_RECORDS, found))), compared=compared)
+    except TooManyNodes:  # some of them may still fit
+        for index, page in enumerate(pages):
+            try:
+                budget.spend_nodes(0 if page is None else len(page.records), compared=compared)
+            except TooManyNodes as error:
+                pages[index] = relation.shared_error(error)
+        found = [page for page in pages if isinstance(page, Page)]
+    if request.reads.trace is not None:
+        request.reads.trace.pages += len(found)
+    return pages
+
+
+def _without_read(request: Request, requested: ListRequest) -> Page | CladeError | ListRequest:
+    """The page of a list that is empty, or the error of wrong arguments; the list itself if it has to be read."""
+    relation, arguments = requested.relation, requested.relation.arguments
+    # The counts of a root from a list of roots may be older than a move's commit, unless the store has a version.
+    has_counts = request.state.store_version is not None or not requested.owner.is_root
+    if has_counts and requested.is_empty and not arguments.is_narrow:
+        return _EMPTY_WITH_TOTAL if relation.total else _EMPTY
+    try:
+        arguments.positions(requested.decode)  # raises BadCursor for a cursor of another list
     except CladeError as error:
-        return requested.relation.shared_error(error)
-    return page
+        return relation.shared_error(error)
+    return requested
 
 
 async def _read(request: Request, lists: Sequence[ListRequest]) -> Pages:

@@ -7,9 +7,8 @@ and GraphQL's serialization; if these raise, the operation is interpreted instea
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count, islice, repeat
-from typing import Any, cast
+from typing import Any
 
 import orjson
 from graphql import GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
@@ -19,7 +18,7 @@ from graph.errors import UnsupportedByPlan
 from graph.types.connections import PAGE_INFO
 from graph.types.fields import AttributeField, DisplayName, RecordField
 from resolvers.lists.arguments import Page
-from resolvers.search.finder import FoundPage
+from resolvers.session.budget import Budget
 from store.model.attributes import Attribute, Kind
 from store.model.records import Record
 
@@ -97,11 +96,9 @@ class ValueField(LeafField):
 
 
 class LeafWriter:
-    """Writer of some leaf fields of one object type: called with a record, it returns their JSON, without the braces
-    unless `whole`.
+    """Writer of some leaf fields of one object type as JSON, without the braces unless `whole`.
 
-    The JSON of a cached record is cached with it. Where the writer `varies` there are variables among the arguments:
-    what `bound` returns is called instead, and nothing is cached.
+    The JSON of a cached record is cached with it, unless the writer `varies`: there are variables among the arguments.
     """
 
     def __init__(self, fields: Sequence[LeafField | Constant], *, whole: bool) -> None:
@@ -112,26 +109,38 @@ class LeafWriter:
         self.varies = bool(self._bind)
         self._write = _generate(fields, whole)
 
-    def bound(self, variables: VariableValues) -> Callable[[Record], bytes]:
-        """The writer with these variables. Raises GraphQLError where they do not fit."""
-        if not self.varies:
-            return self
-        arguments = self._arguments | {n: bind(variables) for n, bind in self._bind.items()}
-        return partial(self._write, arguments=arguments)
+    def write(self, records: Sequence[Record], variables: VariableValues, budget: Budget) -> list[bytes]:
+        """The fields of each of some nodes. Raises ResponseTooLarge, and GraphQLError where the variables do not fit.
 
-    def __call__(self, record: Record) -> bytes:
-        fragments = record.fragments
-        if fragments is None:
-            return self._write(record, self._arguments)
-        found = fragments.get(self._number)
-        if found is None:
-            if len(fragments) >= MAX_FRAGMENTS:
-                fragments.clear()
-            # A copy of its exact size: orjson's own bytes have some kilobytes of room behind them.
-            found = bytes(memoryview(self._write(record, self._arguments)))
-            if len(found) <= MAX_FRAGMENT_BYTES:
-                fragments[self._number] = found
-        return found
+        The bytes of a node are counted before the next one takes memory, since each may have 400 KB under 30 aliases.
+        """
+        arguments, number, varies = self._arguments, self._number, self.varies
+        if varies:
+            arguments = arguments | {n: bind(variables) for n, bind in self._bind.items()}
+        written: list[bytes] = []
+        size, left = 0, budget.bytes_left
+        for record in records:
+            fragments = None if varies else record.fragments
+            if fragments is None:
+                json = self._write(record, arguments)
+            else:
+                json = fragments.get(number) or self._cached(record, fragments)
+            size += len(json)
+            if size > left:
+                budget.spend_bytes(size)
+            written.append(json)
+        budget.bytes_left = left - size  # without the call of `spend_bytes`, which takes as long as a node
+        return written
+
+    def _cached(self, record: Record, fragments: dict[int, bytes]) -> bytes:
+        """The fields of a cached record, which are cached with it."""
+        if len(fragments) >= MAX_FRAGMENTS:
+            fragments.clear()
+        # A copy of its exact size: orjson's own bytes have some kilobytes of room behind them.
+        json = bytes(memoryview(self._write(record, self._arguments)))
+        if len(json) <= MAX_FRAGMENT_BYTES:
+            fragments[self._number] = json
+        return json
 
 
 def _generate(fields: Sequence[LeafField | Constant], whole: bool) -> Callable[..., bytes]:
@@ -215,34 +224,13 @@ class ConnectionField:
     """
 
     def __init__(self, key: str, name: str, kind: str, fields: Sequence[tuple[str, str]] = ()) -> None:
-        self.name = name
-        self.kind = kind
         self.number = next(_numbers)
         """Key of its JSON in the pages that cache it: a page may be cached for longer than its plan."""
-        self._start = key_of(key)
-        self._fields = fields
-
-    def write(self, page: Page, nodes: Iterator[bytes]) -> bytes:
-        """The field of a page with its key. Takes the JSON of the page's nodes from `nodes`."""
-        match self.name:
-            case "nodes":
-                return b"".join((self._start, b"[", b",".join(islice(nodes, len(page.records))), b"]"))
-            case "edges":
-                edges = [self._edge(page, record, nodes) for record in page.records]
-                return b"".join((self._start, b"[", b",".join(edges), b"]"))
-            case "pageInfo":
-                values = {key: PAGE_INFO[name](page) if name in PAGE_INFO else self.kind for key, name in self._fields}
-                return self._start + orjson.dumps(values)
-            case "totalCount":
-                return self._start + orjson.dumps(page.total)
-            case "complete":
-                return self._start + orjson.dumps(cast(FoundPage, page).complete)
-            case _:
-                return self._start + orjson.dumps(self.kind)
-
-    def count(self, pages: int, records: int) -> int:
-        """The fields it counts as in the budget for so many pages of so many records, without the fields of nodes."""
-        return pages + len(self._fields) * (records if self.name == "edges" else pages)
+        self.write = _page_writer(key_of(key), name, kind, fields)
+        """Writer of the field of a page with its key, which takes the JSON of the page's nodes from the iterator."""
+        self.page_count = 1 + (0 if name == "edges" else len(fields))
+        """What it counts as in the budget for each page, and for each node of it without the fields of the node."""
+        self.node_count = len(fields) if name == "edges" else 0
 
     def cache(self, page: Page, field: bytes, fields: int) -> None:
         """Cache the field's JSON and the number of its nodes' fields with the page, unless it is too long or many."""
@@ -250,15 +238,45 @@ class ConnectionField:
         if page.records and is_short and len(page.json_fields) < MAX_CACHED_FIELDS:
             page.json_fields[self.number] = field, fields
 
-    def _edge(self, page: Page, record: Record, nodes: Iterator[bytes]) -> bytes:
-        values = {
-            "cursor": lambda: orjson.dumps(page.cursor(record)),
-            "kilometers": lambda: orjson.dumps(cast(FoundPage, page).kilometers[record.id]),
-            "node": lambda: next(nodes),
-        }
-        typename = orjson.dumps(self.kind)
-        fields = [key_of(key) + (values[name]() if name in values else typename) for key, name in self._fields]
-        return b"{" + b",".join(fields) + b"}"
+
+_EDGE: dict[str, Callable[[Any, Record, Iterator[bytes]], bytes]] = {
+    "cursor": lambda page, record, _: orjson.dumps(page.cursor(record)),
+    "kilometers": lambda page, record, _: orjson.dumps(page.kilometers[record.id]),
+    "node": lambda _, __, nodes: next(nodes),
+}
+_PAGE: dict[str, Callable[[Any], Any]] = {
+    "totalCount": lambda page: page.total,
+    "complete": lambda page: page.complete,
+}
+
+
+def _page_writer(
+    start: bytes, name: str, kind: str, fields: Sequence[tuple[str, str]]
+) -> Callable[[Page, Iterator[bytes]], bytes]:
+    """A function that writes one field of a page."""
+
+    def typename(_: Page) -> str:
+        return kind
+
+    def edge_typename(*_: object) -> bytes:
+        return orjson.dumps(kind)
+
+    def edges(page: Page, nodes: Iterator[bytes]) -> Iterator[bytes]:
+        for record in page.records:
+            yield b"{" + b",".join([key + write(page, record, nodes) for key, write in edge]) + b"}"
+
+    edge = [(key_of(key), _EDGE.get(one, edge_typename)) for key, one in fields]
+    info = [(key, PAGE_INFO.get(one, typename)) for key, one in fields]
+    value = _PAGE.get(name, typename)
+    match name:
+        case "nodes":
+            return lambda page, nodes: b"".join((start, b"[", b",".join(islice(nodes, len(page.records))), b"]"))
+        case "edges":
+            return lambda page, nodes: b"".join((start, b"[", b",".join(edges(page, nodes)), b"]"))
+        case "pageInfo":
+            return lambda page, _: start + orjson.dumps({key: one(page) for key, one in info})
+        case _:
+            return lambda page, _: start + orjson.dumps(value(page))
 
 
 def key_of(key: str) -> bytes:
@@ -266,15 +284,15 @@ def key_of(key: str) -> bytes:
     return b'"' + key.encode() + b'":'
 
 
-def objects(columns: Sequence[tuple[bytes, Iterable[bytes]]], size: int) -> list[bytes]:
+def objects(columns: Sequence[tuple[bytes, Iterable[bytes]]], size: int) -> Iterator[bytes]:
     """So many JSON objects from their columns: the key of a field, empty where the fields hold it already, and the
-    field of each object. Without columns the objects are empty.
+    field of each object. Takes no more of a column than there are objects. Without columns the objects are empty.
     """
     if not columns:
-        return [b"{}"] * size
+        return repeat(b"{}", size)
     parts: list[Iterable[bytes]] = []  # fields may be long, and are copied once for each object around them
     before = b"{"
     for key, fields in columns:
-        parts += (repeat(before + key), fields)
+        parts += (repeat(before + key, size), fields)
         before = b","
-    return list(map(b"".join, zip(*parts, repeat(b"}"), strict=False)))
+    return map(b"".join, zip(*parts, repeat(b"}"), strict=False))

@@ -21,7 +21,7 @@ from graphql.execution.values import VariableValues, get_argument_values
 from orjson import dumps
 
 from graph.errors import UnsupportedByPlan
-from graph.execution.json_writers import ConnectionField, Constant, LeafField, LeafWriter, ValueField, objects
+from graph.execution.json_writers import ConnectionField, Constant, LeafField, LeafWriter, ValueField, key_of, objects
 from graph.operation.selection import (
     LISTS,
     RELATION_KINDS,
@@ -41,6 +41,7 @@ from graph.types.search import SearchField
 from resolvers.lists.arguments import RelationKind
 from resolvers.search.finder import FoundPage
 from resolvers.session.budget import RELATION_FIELDS
+from store.model.keys import hierarchy_of
 from store.model.records import Record
 
 EMPTY = FoundPage([], total=0)  # which has the fields of any page
@@ -166,25 +167,32 @@ class AboveField:
     position: "ResponsePosition"
 
 
-class ResponsePosition:
-    """A position of the response that holds nodes, as an interface or one level's type."""
+class ResponsePosition(dict[tuple[str, str], "CompiledType"]):
+    """A position of the response that holds nodes, as an interface or one level's type: the types of its nodes by
+    hierarchy and level. Raises UnsupportedByPlan for a level that its hierarchy has not.
+    """
 
     def __init__(self, plan: OperationPlan, position: NodePosition) -> None:
         self.selected = position
         self._plan = plan
-        self._types: dict[tuple[str, str], CompiledType] = {}
 
-    def compiled(self, hierarchy: str, level: str) -> "CompiledType":
-        """The type of a node of this level here. Raises UnsupportedByPlan for a level that its hierarchy has not."""
-        key = (hierarchy, level)
-        found = self._types.get(key)
-        if found is None:
-            fields = self._plan.fields
-            kind = fields.level_type(hierarchy, level)
-            if kind is None:
-                raise UnsupportedByPlan
-            found = self._types[key] = CompiledType(self._plan, kind, fields.below(kind, self.selected.details))
+    def __missing__(self, key: tuple[str, str]) -> "CompiledType":
+        fields = self._plan.fields
+        kind = fields.level_type(*key)
+        if kind is None:
+            raise UnsupportedByPlan
+        found = self[key] = CompiledType(self._plan, kind, fields.below(kind, self.selected.details))
         return found
+
+    def constant_count(self, records: Sequence[Record]) -> int | None:
+        """What the fields of some nodes here count as; None where one is written from more than the node."""
+        count = 0
+        for record in records:
+            compiled = self[hierarchy_of(record.pk), record.level]
+            if not compiled.is_leaf or compiled.varies:
+                return None
+            count += compiled.count + (compiled.value_counts([record]) if compiled.values else 0)
+        return count
 
 
 class CompiledType:
@@ -198,20 +206,21 @@ class CompiledType:
     def __init__(self, plan: OperationPlan, kind: GraphQLObjectType, grouped: Grouped) -> None:
         fields = [_compiled_field(plan, kind, key, details) for key, details in grouped.items()]
         self.is_leaf = all(map(_is_leaf, fields))
-        self.parts: list[LeafWriter | ListField | AboveField] = []
+        self.parts: list[tuple[bytes, LeafWriter | ListField | AboveField]] = []
+        """Each with its response key as JSON, empty for a writer of leaves."""
         for are_leaves, run in groupby(fields, _is_leaf):
             parts: list[Any] = list(run)
-            self.parts += [LeafWriter(parts, whole=self.is_leaf)] if are_leaves else parts
+            writer = [(b"", LeafWriter(parts, whole=self.is_leaf))] if are_leaves else []
+            self.parts += writer or [(key_of(part.key), part) for part in parts]
         if not fields:  # all were skipped
-            self.parts.append(LeafWriter([], whole=True))
-        self.leaves = [part for part in self.parts if isinstance(part, LeafWriter)]
-        self.lists = [part for part in self.parts if isinstance(part, ListField)]
-        self.above = [part for part in self.parts if isinstance(part, AboveField)]
+            self.parts.append((b"", LeafWriter([], whole=True)))
+        self.lists = [part for part in fields if isinstance(part, ListField)]
+        self.above = [part for part in fields if isinstance(part, AboveField)]
         self.childless = None if self.is_leaf else _childless(fields)
         self.values = [field for field in fields if isinstance(field, ValueField)]
         self.count = len(fields) + (RELATION_FIELDS - 1) * (len(self.lists) + len(self.above))
-        self.empty_count = sum([field.connection.empty_count for field in self.lists])
-        self.varies = any(part.varies for part in self.leaves)
+        self.empty_count = sum([field.connection.page_count for field in self.lists])
+        self.varies = any(isinstance(part, LeafWriter) and part.varies for _, part in self.parts)
 
     def value_counts(self, records: Sequence[Record]) -> int:
         """What the fields of the nested values and names of some nodes count as."""
@@ -285,14 +294,14 @@ def _compiled_resolver(definition: Any) -> Any:
 
 
 class Connection:
-    """A connection's fields in the order of the query, and the positions of the nodes in those that have any.
+    """A connection's fields in the order of the query, each with the position of the nodes in it, if it has any.
 
-    `empty` is the JSON of an empty page, `empty_count` what its fields count as in the budget.
+    `empty` is the JSON of an empty page. `page_count` and `node_count` are what its fields count as in the budget for
+    each page, and for each node without the fields of the node.
     """
 
     def __init__(self, plan: OperationPlan, kind: GraphQLObjectType, details: list[FieldDetails]) -> None:
-        self.parts: list[ConnectionField] = []
-        self.positions: dict[ConnectionField, ResponsePosition] = {}
+        self.parts: list[tuple[ConnectionField, ResponsePosition | None]] = []
         below = plan.fields.below
         for key, fields in below(kind, details).items():
             name, typename, grouped = name_of(fields), kind.name, Grouped()
@@ -304,8 +313,7 @@ class Connection:
             if len(nodes) > 1:  # the node of an edge under two keys
                 raise UnsupportedByPlan
             part = ConnectionField(key, name, typename, [(each, name_of(one)) for each, one in grouped.items()])
-            self.parts.append(part)
-            for one in nodes:
-                self.positions[part] = plan.position(plan.fields.position(one))
-        self.empty_count = sum([part.count(1, 0) for part in self.parts])
-        (self.empty,) = objects([(b"", [part.write(EMPTY, iter(()))]) for part in self.parts], 1)
+            self.parts.append((part, plan.position(plan.fields.position(nodes[0])) if nodes else None))
+        self.page_count = sum([part.page_count for part, _ in self.parts])
+        self.node_count = sum([part.node_count for part, _ in self.parts])
+        (self.empty,) = objects([(b"", [part.write(EMPTY, iter(()))]) for part, _ in self.parts], 1)

@@ -271,7 +271,7 @@ class ConnectionArguments:
         """Whether the page is at the end of the range in key order, so that it is read backwards."""
         return self.ordering.descending != (self.last is not None)
 
-    @property
+    @cached_property
     def is_narrow(self) -> bool:
         """Whether bounds or cursors leave out a part of the list."""
         return self.bounds is not None or self.is_paged
@@ -399,7 +399,7 @@ class Relation:
         """Whether the nodes that are read are those of the response, also where these are sorted."""
         return not self.arguments.compared or self.selection is not NOTHING
 
-    @property
+    @cached_property
     def takes_whole_list(self) -> bool:
         """Whether the list is filtered, or has an order in which no range has it, so that all of it is read first."""
         ordering, arguments = self.arguments.ordering, self.arguments
