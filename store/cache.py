@@ -139,14 +139,14 @@ class SieveCache(BoundedCache[K, V]):
         self._passed.pop(key, None)
 
     def _evict(self) -> None:
-        while not self._ahead or next(iter(self._ahead)) in self.used:
+        while True:
             if not self._ahead:
                 self._ahead, self._passed = self._passed, self._ahead
-                continue
             key, _ = self._ahead.popitem(last=False)
+            if key not in self.used:
+                break
             self.used.remove(key)
             self._passed[key] = None
-        key = next(iter(self._ahead))
         value = self._entries[key]
         self.drop(key)
         self._evicted(key, value)

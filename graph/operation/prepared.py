@@ -108,7 +108,7 @@ class RequestCache:
         try:  # they are counted before any is coerced
             self._limits.check_inputs(self._schema, operation, inputs, request.variables or {})
         except GraphQLError as error:
-            prepared.errors = [error]
+            prepared.errors = [error.with_traceback(None)]  # whose frames hold the request
         return prepared
 
     def _parse(self, query: str) -> ParsedDocument | list[GraphQLError]:
