@@ -101,18 +101,15 @@ def _cached(request: Request, relation: Relation, owners: Sequence[Record]) -> l
     """The pages in the page cache of the lists of these owners, or the error of those that are too long for the budget;
     None for each that is not there.
     """
-    key, compared, budget = relation.page_key, relation.arguments.compared, request.budget
+    key, compared = relation.page_key, relation.arguments.compared
     pages = request.state.pages.of_lists([(one.pk, one.sk, key) for one in owners])
     found = list(filter(None, pages))
     try:
-        budget.spend_nodes(sum(map(len, map(_RECORDS, found))), compared=compared)
-    except TooManyNodes:  # some of them may still fit
-        for index, page in enumerate(pages):
-            try:
-                budget.spend_nodes(0 if page is None else len(page.records), compared=compared)
-            except TooManyNodes as error:
-                pages[index] = relation.shared_error(error)
-        found = [page for page in pages if isinstance(page, Page)]
+        request.budget.spend_nodes(sum(map(len, map(_RECORDS, found))), compared=compared)
+    except TooManyNodes as error:
+        if len(found) > 1:  # some of them may still fit
+            return [page for owner in owners for page in _cached(request, relation, [owner])]
+        return [page and relation.shared_error(error) for page in pages]
     if request.reads.trace is not None:
         request.reads.trace.pages += len(found)
     return pages

@@ -8,6 +8,7 @@ and GraphQL's serialization; if these raise, the operation is interpreted instea
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, repeat
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -136,8 +137,7 @@ class LeafWriter:
         """The fields of a cached record, which are cached with it."""
         if len(fragments) >= MAX_FRAGMENTS:
             fragments.clear()
-        # A copy of its exact size: orjson's own bytes have some kilobytes of room behind them.
-        json = bytes(memoryview(self._write(record, self._arguments)))
+        json = _exact(self._write(record, self._arguments))
         if len(json) <= MAX_FRAGMENT_BYTES:
             fragments[self._number] = json
         return json
@@ -224,59 +224,53 @@ class ConnectionField:
     """
 
     def __init__(self, key: str, name: str, kind: str, fields: Sequence[tuple[str, str]] = ()) -> None:
+        self.start = key_of(key)
+        self.write = _page_writer(name, kind, fields)
+        """The function that writes the field of a page, and takes the JSON of the page's nodes from an iterator."""
         self.number = next(_numbers)
         """Key of its JSON in the pages that cache it: a page may be cached for longer than its plan."""
-        self.write = _page_writer(key_of(key), name, kind, fields)
-        """Writer of the field of a page with its key, which takes the JSON of the page's nodes from the iterator."""
-        self.page_count = 1 + (0 if name == "edges" else len(fields))
-        """What it counts as in the budget for each page, and for each node of it without the fields of the node."""
-        self.node_count = len(fields) if name == "edges" else 0
+        self.page_count, self.node_count = (1, len(fields)) if name == "edges" else (1 + len(fields), 0)
+        """What it counts as in the budget for each page, and for each node without the node's fields."""
 
-    def cache(self, page: Page, field: bytes, fields: int) -> None:
-        """Cache the field's JSON and the number of its nodes' fields with the page, unless it is too long or many."""
+    def cached(self, count: Callable[[Sequence[Record]], int | None], nodes: Iterator[bytes], page: Page) -> bytes:
+        """The field of a page, cached with the page unless it is too long or `count` is None for the page's nodes: what
+        their fields count as, where their JSON depends on nothing else.
+        """
+        field, fields = self.write(page, nodes), count(page.records)
         is_short = len(field) <= MAX_FRAGMENT_BYTES * (len(page.records) + 1)
-        if page.records and is_short and len(page.json_fields) < MAX_CACHED_FIELDS:
-            page.json_fields[self.number] = field, fields
+        if fields and is_short and len(page.json_fields) < MAX_CACHED_FIELDS:
+            page.json_fields[self.number] = _exact(field), fields
+        return field
 
 
-_EDGE: dict[str, Callable[[Any, Record, Iterator[bytes]], bytes]] = {
-    "cursor": lambda page, record, _: orjson.dumps(page.cursor(record)),
-    "kilometers": lambda page, record, _: orjson.dumps(page.kilometers[record.id]),
-    "node": lambda _, __, nodes: next(nodes),
+_EDGE: dict[str, Callable[[Any, Record, Iterator[bytes]], Any]] = {
+    "cursor": lambda page, record, _: page.cursor(record),
+    "kilometers": lambda page, record, _: page.kilometers[record.id],
+    "node": lambda page, record, nodes: orjson.Fragment(next(nodes)),
 }
-_PAGE: dict[str, Callable[[Any], Any]] = {
-    "totalCount": lambda page: page.total,
-    "complete": lambda page: page.complete,
-}
+_PAGE: dict[str, Callable[[Any], Any]] = {"totalCount": attrgetter("total"), "complete": attrgetter("complete")}
 
 
-def _page_writer(
-    start: bytes, name: str, kind: str, fields: Sequence[tuple[str, str]]
-) -> Callable[[Page, Iterator[bytes]], bytes]:
-    """A function that writes one field of a page."""
-
-    def typename(_: Page) -> str:
+def _page_writer(name: str, kind: str, fields: Sequence[tuple[str, str]]) -> Callable[[Page, Iterator[bytes]], bytes]:
+    def typename(*_: object) -> str:
         return kind
 
-    def edge_typename(*_: object) -> bytes:
-        return orjson.dumps(kind)
-
-    def edges(page: Page, nodes: Iterator[bytes]) -> Iterator[bytes]:
-        for record in page.records:
-            yield b"{" + b",".join([key + write(page, record, nodes) for key, write in edge]) + b"}"
-
-    edge = [(key_of(key), _EDGE.get(one, edge_typename)) for key, one in fields]
+    edge = [(key, _EDGE.get(one, typename)) for key, one in fields]
     info = [(key, PAGE_INFO.get(one, typename)) for key, one in fields]
-    value = _PAGE.get(name, typename)
+    value, dumps = _PAGE.get(name, typename), orjson.dumps
     match name:
         case "nodes":
-            return lambda page, nodes: b"".join((start, b"[", b",".join(islice(nodes, len(page.records))), b"]"))
+            return lambda page, nodes: b"[" + b",".join(islice(nodes, len(page.records))) + b"]"
         case "edges":
-            return lambda page, nodes: b"".join((start, b"[", b",".join(edges(page, nodes)), b"]"))
+            return lambda page, nodes: dumps([{k: get(page, one, nodes) for k, get in edge} for one in page.records])
         case "pageInfo":
-            return lambda page, _: start + orjson.dumps({key: one(page) for key, one in info})
-        case _:
-            return lambda page, _: start + orjson.dumps(value(page))
+            return lambda page, _: dumps({key: get(page) for key, get in info})
+    return lambda page, _: dumps(value(page))
+
+
+def _exact(json: bytes) -> bytes:
+    """A copy of its exact size: orjson's own bytes have some kilobytes of room behind them."""
+    return bytes(memoryview(json))
 
 
 def key_of(key: str) -> bytes:
@@ -285,14 +279,14 @@ def key_of(key: str) -> bytes:
 
 
 def objects(columns: Sequence[tuple[bytes, Iterable[bytes]]], size: int) -> Iterator[bytes]:
-    """So many JSON objects from their columns: the key of a field, empty where the fields hold it already, and the
-    field of each object. Takes no more of a column than there are objects. Without columns the objects are empty.
+    """So many JSON objects from their columns, each the key of a field, empty where the values hold it already, and as
+    many or more values. Without columns the objects are empty.
     """
     if not columns:
         return repeat(b"{}", size)
     parts: list[Iterable[bytes]] = []  # fields may be long, and are copied once for each object around them
     before = b"{"
-    for key, fields in columns:
-        parts += (repeat(before + key, size), fields)
+    for key, values in columns:
+        parts += (repeat(before + key, size), values)
         before = b","
     return map(b"".join, zip(*parts, repeat(b"}"), strict=False))

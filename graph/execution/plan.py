@@ -191,7 +191,7 @@ class ResponsePosition(dict[tuple[str, str], "CompiledType"]):
             compiled = self[hierarchy_of(record.pk), record.level]
             if not compiled.is_leaf or compiled.varies:
                 return None
-            count += compiled.count + (compiled.value_counts([record]) if compiled.values else 0)
+            count += compiled.count + compiled.value_counts([record])
         return count
 
 
@@ -316,4 +316,4 @@ class Connection:
             self.parts.append((part, plan.position(plan.fields.position(nodes[0])) if nodes else None))
         self.page_count = sum([part.page_count for part, _ in self.parts])
         self.node_count = sum([part.node_count for part, _ in self.parts])
-        (self.empty,) = objects([(b"", [part.write(EMPTY, iter(()))]) for part, _ in self.parts], 1)
+        (self.empty,) = objects([(part.start, [part.write(EMPTY, iter(()))]) for part, _ in self.parts], 1)

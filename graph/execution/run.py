@@ -17,7 +17,7 @@ from graphql.execution.values import VariableValues
 from orjson import Fragment
 
 from graph.execution.interpreter import Executor
-from graph.execution.json_writers import ConnectionField, Constant, LeafWriter, key_of, objects
+from graph.execution.json_writers import Constant, LeafWriter, key_of, objects
 from graph.execution.plan import AboveField, CompiledType, Connection, ListField, ResponsePosition
 from graph.execution.plan_cache import BoundPlan
 from graph.operation.context import Context
@@ -35,6 +35,7 @@ from store.model.records import Record
 CHUNK = 256  # nodes between two yields to the event loop
 
 _PK, _LEVEL, _RECORDS = attrgetter("pk"), attrgetter("level"), attrgetter("records")
+_RELATION, _IS_NARROW = attrgetter("relation"), attrgetter("arguments.is_narrow")
 _NOT_CACHED = None, 0
 
 
@@ -130,20 +131,25 @@ class _Run:
     async def _read_roots(self) -> dict[str, Iterator[bytes]]:
         """Read the fields of Query: all lookups in one call, in parallel with the hierarchies' roots and searches."""
         request, bound = self._request, self._bound
-        calls: list[Any] = [read_roots(request, root.resolve.hierarchy, relation) for root, relation in bound.listed]
+        calls: list[Any] = []
+        connections: list[tuple[str, Connection]] = []
+        for root, relation in bound.listed:
+            calls.append(read_roots(request, root.resolve.hierarchy, relation))
+            connections.append((root.key, root.listing.connection))
         for searched, given in bound.searched:
             selected = Selected(self._look_ahead.selection(searched.position), searched.counts)
             calls.append(searched.resolve.find(request, given, selected))
+            connections.append((searched.key, searched.connection))
         lookups = find_nodes(request, bound.lookups)
         *pages, records = await request.scheduler.gather_all([*calls, lookups]) if calls else [cast(Any, await lookups)]
-        connections = [(root.key, root.listing.connection) for root, _ in bound.listed]
-        connections += [(root.key, root.connection) for root, _ in bound.searched]
-        found = {key: self._pages(one, [page]) for (key, one), page in zip(connections, pages, strict=True)}
+        found: dict[str, Iterator[bytes]] = {}
+        for (key, connection), page in zip(connections, pages, strict=True):
+            found[key] = self._pages(connection, [page])
         raise_first_error(records)
         left = iter(records)
-        for root, targets in bound.looked_up:
+        for looked_up, targets in bound.looked_up:
             some = [None if target is None else check.checked(next(left)) for check, target in targets]
-            found[root.key] = self._nodes(root.position, [some], many=root.resolve.many)
+            found[looked_up.key] = self._nodes(looked_up.position, [some], many=looked_up.resolve.many)
         return found
 
     async def _read_levels(self) -> None:
@@ -152,67 +158,58 @@ class _Run:
         while True:
             level, self._level = self._level, []
             self._rows += level
-            listed: list[tuple[Relation, Sequence[Record]]] = []
-            above: list[tuple[Record, Relation]] = []
+            listed: list[tuple[Rows, ListField, Relation]] = []
+            above: list[tuple[Rows, AboveField, Relation]] = []
             for rows in level:
-                compiled = rows.compiled
-                self._fields += compiled.count * len(rows.records)
-                if compiled.values:
-                    self._fields += compiled.value_counts(rows.records)
-                if not compiled.is_leaf:
-                    self._select(rows, listed, above)
+                self._select(rows, listed, above)
             request.budget.spend_fields(self._fields)
             if self._bytes:
                 request.budget.spend_bytes(self._bytes)
             self._fields = self._bytes = 0
-            if not listed and not above:
+            reads: list[Any] = []
+            if listed:
+                reads.append(read_lists(request, [(relation, rows.records) for rows, _, relation in listed]))
+            if above:
+                asked = [(record, relation) for rows, _, relation in above for record in rows.records]
+                reads.append(read_ancestors(request, asked))
+            if not reads:
                 return
-            pages, found = await self._read(listed, above)
-            for rows in level:
-                if size := len(rows.records):
-                    for field in rows.compiled.lists:
-                        rows.found[field] = self._pages(field.connection, list(islice(pages, size)))
-                    for up in rows.compiled.above:
-                        some, many = list(islice(found, size)), up.relation.kind is RelationKind.ANCESTORS
-                        rows.found[up] = self._nodes(up.position, some, many=many)
-            if sum([len(owners) for _, owners in listed]) + len(above) > CHUNK:
+            outcomes = list(chain.from_iterable(await request.scheduler.gather_all(reads)))
+            raise_first_error(outcomes)
+            found: Iterator[Any] = iter(outcomes)
+            for rows, field, _ in listed:
+                rows.found[field] = self._pages(field.connection, list(islice(found, len(rows.records))))
+            for rows, up, relation in above:
+                some, many = list(islice(found, len(rows.records))), relation.kind is RelationKind.ANCESTORS
+                rows.found[up] = self._nodes(up.position, some, many=many)
+            if len(outcomes) > CHUNK:
                 await yield_to_loop()
 
     def _select(
-        self, rows: Rows, listed: list[tuple[Relation, Sequence[Record]]], above: list[tuple[Record, Relation]]
+        self,
+        rows: Rows,
+        listed: list[tuple[Rows, ListField, Relation]],
+        above: list[tuple[Rows, AboveField, Relation]],
     ) -> None:
-        """Add what the relations of some nodes have to read. Nodes that have nothing in their lists are set apart."""
-        compiled, relations, is_narrow = rows.compiled, list[Relation](), False
-        for field in compiled.lists:
-            relation = self._look_ahead.relation(field.relation)
-            relations.append(relation)
-            is_narrow = is_narrow or relation.arguments.is_narrow
-        if compiled.childless is not None and not is_narrow:
+        """Count the fields of some nodes, and add what their relations lead to. Nodes that have nothing in their lists
+        are set apart.
+        """
+        compiled, look_ahead = rows.compiled, self._look_ahead
+        self._fields += compiled.count * len(rows.records)
+        if compiled.values:
+            self._fields += compiled.value_counts(rows.records)
+        if compiled.is_leaf:
+            return
+        relations = list(map(look_ahead.relation, map(_RELATION, compiled.lists)))
+        if compiled.childless is not None and not any(map(_IS_NARROW, relations)):
             owns = may_have_children(self._request, rows.records)
             if not all(owns):
-                others = rows.part(owns, compiled.childless)
-                self._rows.append(others)
-                self._fields += compiled.empty_count * len(others.records)
+                self._rows.append(rows.part(owns, compiled.childless))
+                self._fields += compiled.empty_count * (len(owns) - len(rows.records))
         if rows.records:
-            listed += zip(relations, repeat(rows.records), strict=False)
+            listed += zip(repeat(rows), compiled.lists, relations, strict=False)
             for up in compiled.above:
-                above += zip(rows.records, repeat(self._look_ahead.relation(up.relation)), strict=False)
-
-    async def _read(
-        self, listed: list[tuple[Relation, Sequence[Record]]], above: list[tuple[Record, Relation]]
-    ) -> tuple[Iterator[Page], Iterator[list[Record]]]:
-        """All lists, and all nodes above, each by one call of its batch function. Raises the first error among them."""
-        pages: Any = []
-        found: Any = []
-        if not above:
-            pages = await read_lists(self._request, listed)
-        elif not listed:
-            found = await read_ancestors(self._request, above)
-        else:
-            calls = [read_lists(self._request, listed), read_ancestors(self._request, above)]
-            pages, found = await self._request.scheduler.gather_all(calls)
-        raise_first_error(chain(pages, found))
-        return iter(pages), iter(found)
+                above.append((rows, up, look_ahead.relation(up.relation)))
 
     def _nodes(
         self, position: ResponsePosition, found: Sequence[Sequence[Record | None]], *, many: bool
@@ -233,24 +230,23 @@ class _Run:
         fields = connection.page_count * len(pages) + connection.node_count * sum(map(len, map(_RECORDS, pages)))
         for part, position in connection.parts:
             if position is None:
-                columns.append((b"", map(part.write, pages, repeat(iter(())))))
+                columns.append((part.start, map(part.write, pages, repeat(iter(())))))
                 continue
             # As of now: other requests, or a page that is here twice, may cache more of them while this one reads.
-            cached: list[bytes | None] = []
-            missing: list[Record] = []
+            # As of now: other requests, or a page that is here twice, may cache more of them while this one reads.
+            column: list[Any] = []
+            missing: list[Page] = []
             for page in pages:
                 json, count = page.json_fields.get(part.number, _NOT_CACHED)
-                cached.append(json)
+                column.append(json)
                 if json is None:
-                    missing += page.records
+                    missing.append(page)
                 else:
                     fields += count
                     self._bytes += len(json)
-            if all(cached):
-                columns.append((b"", iter(cast(list[bytes], cached))))
-            else:
-                write = partial(_field, part, position, iter(self._add(position, missing)))
-                columns.append((b"", map(write, pages, cached)))
+            nodes = iter(self._add(position, list(chain.from_iterable(map(_RECORDS, missing)))))
+            written = map(partial(part.cached, position.constant_count, nodes), missing)
+            columns.append((part.start, (json or next(written) for json in column) if missing else iter(column)))
         self._fields += fields
         return objects(columns, len(pages))
 
@@ -262,16 +258,11 @@ class _Run:
         if len(levels) == 1 and len(hierarchies := set(map(hierarchy_of, set(map(_PK, records))))) == 1:
             self._level.append(Rows(position[(*hierarchies, *levels)], records, json, range(len(records))))
             return json
-        by_tree: dict[tuple[str, str], tuple[list[Record], list[int]]] = {}  # of which there are few
         groups: dict[CompiledType, tuple[list[Record], list[int]]] = {}
         for place, record in enumerate(records):
-            key = (record.pk, record.level)
-            group = by_tree.get(key)
-            if group is None:
-                compiled = position[hierarchy_of(record.pk), record.level]
-                group = by_tree[key] = groups.setdefault(compiled, ([], []))
-            group[0].append(record)
-            group[1].append(place)
+            some, places = groups.setdefault(position[hierarchy_of(record.pk), record.level], ([], []))
+            some.append(record)
+            places.append(place)
         for compiled, (some, places) in groups.items():
             self._level.append(Rows(compiled, some, json, places))
         return json
@@ -290,16 +281,3 @@ class _Run:
                 if written >= CHUNK:
                     written = 0
                     yield
-
-
-def _field(
-    part: ConnectionField, position: ResponsePosition, nodes: Iterator[bytes], page: Page, cached: bytes | None
-) -> bytes:
-    """One field of a page, which caches it where it is written from nothing else."""
-    if cached is not None:
-        return cached
-    field = part.write(page, nodes)
-    fields = position.constant_count(page.records)
-    if fields is not None:
-        part.cache(page, field, fields)
-    return field
