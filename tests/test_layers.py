@@ -25,7 +25,8 @@ ORDER = {
     "lookup search pages trees history changes mutations dataloaders",
     "graph": "errors hosts operation settings hierarchies types federation schema observability auth execution "
     "explorer server app",
-    "commands": "output interrupt common table importing check copies demo keys schema tree delete server serve main",
+    "commands": "output interrupt common table importing check copies demo keys schema tree delete server forkserver "
+    "serve main",
     "clade": "demo",
 }
 """The packages and modules of each top folder, lowest first: each imports only from those before it."""
