@@ -16,7 +16,7 @@ import orjson
 
 from bench import clients, places, servers
 from bench.processes import Process
-from bench.report import number, table
+from bench.report import number, python_build, table
 from bench.writes import written
 
 NODES, TREES, SECONDS, CONNECTIONS = 400_000, 10, 6.0, 8
@@ -64,6 +64,7 @@ def _row(name: str, load: clients.Load) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> str:
     """Print the table, and return it."""
     options = _options(arguments)
+    print(python_build(), flush=True)
     with tempfile.TemporaryDirectory() as name:
         lines, store = Path(name) / "places.jsonl", f"sqlite:///{name}/clade.db"
         places.write(places.made(options.nodes, regions=1, cities=options.nodes // TREES - 2), lines)

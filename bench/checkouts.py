@@ -20,7 +20,7 @@ from bench.measurement import ExpectedData, Schedule, cpu, measure, middle, rati
 from bench.places import COUNTRY_NODES
 from bench.processes import CHECKOUT
 from bench.queries import PLACES, Query
-from bench.report import number, table
+from bench.report import number, python_build, table
 from bench.servers import Server
 from bench.tree import Tree
 
@@ -87,6 +87,7 @@ def _checkout(name: str) -> Path:
 def main(arguments: Sequence[str] | None = None) -> str:
     """Print the table, and return it."""
     options = _options(arguments)
+    print(python_build(), flush=True)
     queries = [query for query in PLACES if query.name in options.queries]
     queries += [Query(f"own {number}", text, text) for number, text in enumerate(options.query, start=1)]
     compared = checkouts(options)

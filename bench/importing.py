@@ -23,7 +23,7 @@ from typing import NamedTuple
 from bench import places, processes
 from bench.checkouts import Checkout, add_options, checkouts
 from bench.processes import CHECKOUT, Silent
-from bench.report import number, table
+from bench.report import number, python_build, table
 from bench.servers import ANY_CREDENTIALS, CLADE
 
 HIERARCHIES = {
@@ -97,6 +97,7 @@ def compared(compared: Sequence[Checkout], file: Path, part: Path, hierarchies: 
 def main(arguments: Sequence[str] | None = None) -> str:
     """Print the tables, and return them."""
     options = _options(arguments)
+    print(python_build(), flush=True)
     parts = []
     with tempfile.TemporaryDirectory() as name:
         file, part = Path(name) / "places.jsonl", Path(name) / "part.jsonl"

@@ -1,6 +1,8 @@
 """Results as tables in Markdown."""
 
 import math
+import platform
+import sysconfig
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -44,7 +46,7 @@ class Report:
         processes = [(server.name, server.process) for server in self.servers]
         rows = [[name, f"{one.peak_mb():.0f}", number(one.start_seconds)] for name, one in processes]
         ends = table(["server", "peak memory, MB", "from the command to the first response, s"], rows)
-        parts = [f"## {self.data}", *[self._table(query) for query in queries], self._targets(), ends]
+        parts = [f"## {self.data}", python_build(), *[self._table(query) for query in queries], self._targets(), ends]
         return "\n\n".join(part for part in parts if part)
 
     def _table(self, query: Query) -> str:
@@ -89,6 +91,13 @@ class Report:
             if mine and floor:
                 found.append(middle(mine).requests_a_second / middle(floor).requests_a_second)
         return found
+
+
+def python_build() -> str:
+    """The Python of this process and of Clade's servers, with the options of its build that decide how fast it is."""
+    given = str(sysconfig.get_config_var("CONFIG_ARGS"))
+    options = [f"{'with' if one in given else 'without'} {one}" for one in ("--enable-optimizations", "--with-lto")]
+    return f"Python {platform.python_version()}, configured {', '.join(options)}."
 
 
 def verdict(found: Iterable[float], target: float, moonshot: float) -> str:

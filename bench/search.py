@@ -16,7 +16,7 @@ import orjson
 from bench import places
 from bench.checkouts import add_options, checkouts
 from bench.processes import JSON_BOTH_WAYS, Process, ask
-from bench.report import number, table
+from bench.report import number, python_build, table
 
 LENGTHS = (3, 3, 4, 5, 8)  # of the beginnings
 QUERY = "query($text: String!) { searchLocations(text: $text) { complete nodes { id name } } }"
@@ -54,6 +54,7 @@ def measured(server: Process, texts: Sequence[str]) -> tuple[dict[str, list[floa
 def main(arguments: Sequence[str] | None = None) -> str:
     """Print the table, and return it."""
     options = _options(arguments)
+    print(python_build(), flush=True)
     tree = places.real(options.inhabitants)
     texts = texts_of([place.name for place in tree], options.texts)
     rows: list[list[str]] = []

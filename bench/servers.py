@@ -52,13 +52,12 @@ def clade(
     responses: bool = False,
     **settings: float | str,
 ) -> Server:
-    """`clade serve` of a checkout, which caches responses only with `responses`."""
+    """`clade serve` of a checkout with its access log, which caches responses only with `responses`."""
     port = free_port()
     given = {"drain_seconds": 0} | settings
     variables = {f"CLADE_{key.upper()}": str(value) for key, value in given.items()}
     program = CLADE if responses else (sys.executable, "-c", _WITHOUT_RESPONSES)
-    # As the others, none of which writes a line for each request.
-    environment = {"CLADE_STORE": store, "CLADE_LOG_LEVEL": "warning", **variables, **ANY_CREDENTIALS}
+    environment = {"CLADE_STORE": store, **variables, **ANY_CREDENTIALS}
     command = (*program, "serve", "--port", str(port))
     return Server(name, Process(command, f"http://127.0.0.1:{port}/graphql", environment, checkout), queries)
 

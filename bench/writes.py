@@ -18,7 +18,7 @@ from bench import clients, places, processes
 from bench.checkouts import Checkout, add_options, checkouts
 from bench.places import Place
 from bench.processes import Process, Silent, ask
-from bench.report import number, table
+from bench.report import number, python_build, table
 
 NODES, SINGLE, CLIENTS = 10_000, 1_000, 32
 POLL_SECONDS, MOVE_SECONDS = 0.05, 3600.0
@@ -94,6 +94,7 @@ def compare(one: Checkout, store: str, lines: Path, options: argparse.Namespace)
 def main(arguments: Sequence[str] | None = None) -> str:
     """Print the table, and return it."""
     options = _options(arguments)
+    print(python_build(), flush=True)
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as name:
         folder, lines = Path(name), Path(name) / "places.jsonl"

@@ -7,16 +7,19 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import uvicorn
+import uvicorn._subprocess
 from uvicorn.supervisors import Multiprocess
 
 from commands import interrupt
-from commands.output import say
+from commands.output import printable, say
 from commands.protocol import HTTPProtocol
 from graph.auth.authentication import tokens_of
 from graph.hierarchies.examples import Example, Sample, example_queries, read_samples
@@ -28,7 +31,7 @@ from graph.server.handler import MAX_CONNECTIONS
 from graph.settings import Settings, host_and_port
 from store.connect import SQLiteUrl, open_store, parse_store_url
 from store.engine import REQUEST_PATIENCE
-from store.errors import BadInput, Unavailable, WrongTable, quantity
+from store.errors import BadInput, CladeError, Unavailable, WrongTable, quantity
 
 STORE_CHECK_SECONDS = 5.0
 IDLE_SECONDS = 75  # longer than proxies keep a connection: whoever closes it first may lose a request of the other
@@ -99,6 +102,27 @@ def _run(config: uvicorn.Config, drain_seconds: float) -> None:
             Workers(config, [listener], drain_seconds).run()
         else:
             uvicorn.Server(config).run([listener])
+
+
+def _fork_workers() -> None:
+    """Let uvicorn fork workers from a process that has made the application. Exits where it cannot be made."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["uvicorn.lifespan.on", "uvicorn.loops.uvloop", "commands.forkserver"])
+    # Python hands `sys.path` on to that process from 3.12.4 on only.
+    os.environ.update(PYTHONPATH=os.pathsep.join(sys.path), PYTHONSAFEPATH="1")
+    first = context.Process(target=_check_app)  # uvicorn would start a worker that fails again and again
+    first.start()
+    first.join()
+    if first.exitcode:
+        sys.exit(first.exitcode)
+    uvicorn._subprocess.spawn = context  # type: ignore[assignment]
+
+
+def _check_app() -> None:
+    try:
+        make_app()
+    except CladeError as error:
+        sys.exit(f"clade: {printable(error)}")
 
 
 def _raise_file_limit() -> None:
@@ -177,6 +201,11 @@ class Workers(Multiprocess):
         super().__init__(config, list(sockets))
         self._drain_seconds = drain_seconds
 
+    def run(self) -> None:
+        if sys.platform == "linux":  # macOS kills forked processes that use its frameworks, Windows has no fork
+            _fork_workers()
+        super().run()
+
     def terminate_all(self) -> None:
         super().terminate_all()
         threading.Timer(self._drain_seconds, self._close_sockets).start()
@@ -188,10 +217,16 @@ class Workers(Multiprocess):
 
 def worker_app() -> Any:
     """The ASGI application of one worker; the worker stops when its parent ends, also when that was killed."""
-    from graph.app import create_app  # in the worker only: importing the metrics fixes their directory
-
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_stop_with, args=(parent,), daemon=True).start()
+    return make_app()
+
+
+@cache
+def make_app() -> Any:
+    """The ASGI application of this process, made once: in a fork it is there already."""
+    from graph.app import create_app  # not in the parent of workers: importing the metrics fixes their directory
+
     app = create_app()
     gc.freeze()  # objects of the start live until the end
     gc.set_threshold(*COLLECT_AFTER)

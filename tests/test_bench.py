@@ -1,8 +1,10 @@
 """Each benchmark once, on a small store: it starts its servers, checks their responses and prints its table."""
 
 import importlib
+import platform
 import re
 import shlex
+import sysconfig
 
 import pytest
 
@@ -60,6 +62,8 @@ def test_servers_are_compared_with_the_same_data(tmp_path):
     for name in (servers.SQLITE, servers.NO_CACHE, servers.HITS, servers.STATIC, servers.DYNAMODB):
         assert sum(row[0] == name for row in rows_of(written)) == 6, name  # a table for each query, and one of memory
     assert "hits, requests/s against static bytes" in written
+    optimized = "--enable-optimizations" in sysconfig.get_config_var("CONFIG_ARGS")
+    assert f"\nPython {platform.python_version()}, configured {'with' if optimized else 'without'} --en" in written
 
 
 @pytest.mark.thorough

@@ -6,6 +6,8 @@ The commands that the image runs are tried in test_scripts.py.
 import re
 import shutil
 import subprocess
+import sys
+import sysconfig
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -45,6 +47,16 @@ def test_the_image_runs_without_rights_and_has_a_health_check():
     assert "/healthz" in stage["HEALTHCHECK"]
     assert stage["CMD"] == '["clade", "serve", "--host", "0.0.0.0"]'  # which makes and fills nothing
     assert "CLADE_PRODUCTION=1" in stage["ENV"].split()
+
+
+def test_the_image_is_not_built_on_a_python_without_optimization():
+    (command,) = (rest for word, rest in instructions() if word == "RUN" and "CONFIG_ARGS" in rest)
+    program = command.removeprefix('python -c "').removesuffix('"')
+    checked = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    options = sysconfig.get_config_var("CONFIG_ARGS")
+    assert checked.stdout == f"{options}\n"
+    assert checked.returncode == int("--enable-optimizations" not in options)
+    assert "AssertionError: This Python" in checked.stderr or checked.returncode == 0
 
 
 def test_every_image_has_a_version():

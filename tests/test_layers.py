@@ -26,7 +26,7 @@ ORDER = {
     "graph": "errors hosts operation settings hierarchies types federation schema observability auth execution "
     "explorer server app",
     "commands": "output interrupt common table importing check copies demo keys schema tree delete protocol server "
-    "serve main",
+    "forkserver serve main",
     "clade": "demo",
 }
 """The packages and modules of each top folder, lowest first: each imports only from those before it."""

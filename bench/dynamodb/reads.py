@@ -25,7 +25,7 @@ from bench.measurement import ExpectedData
 from bench.peer_servers import PEERS
 from bench.places import COUNTRY_NODES, Place
 from bench.queries import BREADCRUMB, PLACES, Query, body
-from bench.report import number, table
+from bench.report import number, python_build, table
 from bench.servers import Server
 from bench.tree import Tree
 
@@ -130,6 +130,7 @@ def _place(query: Query, country: Place) -> Place:
 def main(arguments: Sequence[str] | None = None) -> str:
     """Print the tables, and return them."""
     options = _options(arguments)
+    print(python_build(), flush=True)
     with tempfile.TemporaryDirectory() as directory, engine_and_proxy() as proxy, ExitStack() as running:
         tree = places.in_order(places.made(options.trees * COUNTRY_NODES))
         lines, peer_lines = Path(directory) / "places.jsonl", Path(directory) / "peers.jsonl"

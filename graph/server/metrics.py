@@ -140,6 +140,11 @@ def memory_bytes() -> float:
         return 0.0
 
 
+def discard_gauges() -> None:
+    """Remove the gauges of this process; its forks write their own metrics."""
+    mark_process_dead(os.getpid())  # type: ignore[no-untyped-call]
+
+
 @contextmanager
 def exported(address: str, workers: int) -> Iterator[None]:
     """Serve the metrics of this process, or the sums of its workers, until the block ends.
