@@ -282,11 +282,7 @@ def objects(columns: Sequence[tuple[bytes, Iterable[bytes]]], size: int) -> Iter
     """So many JSON objects from their columns, each the key of a field, empty where the values hold it already, and as
     many or more values. Without columns the objects are empty.
     """
-    if not columns:
-        return repeat(b"{}", size)
-    parts: list[Iterable[bytes]] = []  # fields may be long, and are copied once for each object around them
-    before = b"{"
-    for key, values in columns:
-        parts += (repeat(before + key, size), values)
-        before = b","
+    parts: list[Iterable[bytes]] = [repeat(b"{", size)]  # values may be long, and are copied once for each object
+    for number, (key, values) in enumerate(columns):
+        parts += (repeat(b"," + key if number else key), values)
     return map(b"".join, zip(*parts, repeat(b"}"), strict=False))

@@ -106,6 +106,10 @@ class Rows:
                 self.json[place] = value
 
 
+Listed = tuple[Rows, ListField, Relation]
+Above = tuple[Rows, AboveField, Relation]
+
+
 class _Run:
     """A run of a plan: the nodes that were read, and the fields and bytes of theirs that are still to be spent."""
 
@@ -121,8 +125,7 @@ class _Run:
         """The compiled fields of Query as JSON, by their keys."""
         found = await self._read_roots()
         await self._read_levels()
-        for _ in self._write():
-            await yield_to_loop()
+        await self._write()
         values: dict[str, bytes] = {}
         for root in self._bound.roots:
             values[root.key] = root.json if isinstance(root, Constant) else next(found[root.key])
@@ -158,8 +161,7 @@ class _Run:
         while True:
             level, self._level = self._level, []
             self._rows += level
-            listed: list[tuple[Rows, ListField, Relation]] = []
-            above: list[tuple[Rows, AboveField, Relation]] = []
+            listed, above = list[Listed](), list[Above]()
             for rows in level:
                 self._select(rows, listed, above)
             request.budget.spend_fields(self._fields)
@@ -185,15 +187,8 @@ class _Run:
             if len(outcomes) > CHUNK:
                 await yield_to_loop()
 
-    def _select(
-        self,
-        rows: Rows,
-        listed: list[tuple[Rows, ListField, Relation]],
-        above: list[tuple[Rows, AboveField, Relation]],
-    ) -> None:
-        """Count the fields of some nodes, and add what their relations lead to. Nodes that have nothing in their lists
-        are set apart.
-        """
+    def _select(self, rows: Rows, listed: list[Listed], above: list[Above]) -> None:
+        """Count the fields of some nodes, and add their relations. Nodes with nothing in their lists are set apart."""
         compiled, look_ahead = rows.compiled, self._look_ahead
         self._fields += compiled.count * len(rows.records)
         if compiled.values:
@@ -267,10 +262,10 @@ class _Run:
             self._level.append(Rows(compiled, some, json, places))
         return json
 
-    def _write(self) -> Iterator[None]:
-        """Write all nodes, those of the deepest level first; pauses after each CHUNK of them.
+    async def _write(self) -> None:
+        """Write all nodes, those of the deepest level first; those that are written are dropped, with all below them.
 
-        Nodes that are written are dropped, and with them the JSON of all that is below them.
+        Fewer than CHUNK nodes are written without a pause.
         """
         variables, budget, written = self._look_ahead.variables, self._request.budget, 0
         while self._rows:
@@ -280,4 +275,4 @@ class _Run:
                 written += min(CHUNK, len(rows.records) - start)
                 if written >= CHUNK:
                     written = 0
-                    yield
+                    await yield_to_loop()

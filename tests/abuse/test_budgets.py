@@ -13,6 +13,7 @@ from graph.errors import MAX_ERRORS_PER_CODE
 from graph.hierarchies.locations import Location
 from graph.operation.selection import core_schema
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
+from resolvers.session.cache import PageCache
 from store import concurrency
 from store.connect import open_store
 from store.engine import Store
@@ -107,6 +108,18 @@ async def test_a_repeated_long_text_takes_bounded_memory(store, planned):
     assert len(one.content) > 20 * 300_000
     many = await answer(store, query, planned=planned, variables={"ids": [ROOT] * 200}, nodes=10**6)
     assert "more than 16,000,000 bytes" in exceeded(many)
+
+
+@both_ways
+async def test_of_cached_lists_the_first_that_fit_into_the_budget_are_returned(planted, planned):
+    limits, pages = replace(BudgetLimits(), nodes=1 + 4 + 2 * PLOTS), PageCache(1_000_000)
+    async with door(planted, Ground, planned=planned, limits=WIDE, budget=limits, pages=pages) as ask:
+        for path in ("r", "r/a", "r/b", "r/c", "r/d"):
+            await ask(f'{{ area(path: "{path}") {{ children {{ nodes {{ key }} }} }} }}')
+        body = (await ask('{ area(path: "r") { children { nodes { children { nodes { key } } } } } }')).json()
+    lists = [area["children"] for area in body["data"]["area"]["children"]["nodes"]]
+    assert [one and len(one["nodes"]) for one in lists] == [PLOTS, PLOTS, None, None]
+    assert [error["path"][3] for error in body["errors"]] == [2, 3]
 
 
 # -- read units --------------------------------------------------------------------------------------------------------
