@@ -73,7 +73,7 @@ CACHED = CachedContext()
 class Call:
     """One operation to execute, as a caller requested it.
 
-    `key` is that of its response in the cache; None where nothing is cached, as for callers who see a part.
+    `key` is that of its response in the cache, with what the caller may read; None where nothing is cached.
     """
 
     prepared: Prepared
@@ -134,9 +134,10 @@ class Execution:
             raise MissingCredential
         if prepared.errors:
             return rejected(prepared.errors)
-        if caller.reads is not None:  # the reads would reveal hidden nodes
-            report_reads, cache_tags = 0, False
-        key = prepared.digest if self._caches and caller.reads is None else None
+        key = prepared.digest if self._caches else None
+        if caller.reads is not None:
+            report_reads, cache_tags = 0, False  # the reads would reveal hidden nodes
+            key = None if key is None else key + caller.reads.digest
         call = Call(prepared, key, report_reads, cache_tags)
         if observed is not None:
             observed.kind, observed.operation = prepared.kind, prepared.name
@@ -270,7 +271,7 @@ class Execution:
             raise MoveCommitted
         self.compiled += 1
         context.how = "compiled"
-        if call.key is not None:
+        if call.key is not None and not context.request.depends_on_caller:
             self._cache.put(call.key, json, context.request.state)
         partitions = context.request.state.validating_partitions
         return OperationResponse(_extensions(call, context, partitions), True, json, partitions=partitions)

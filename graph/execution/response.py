@@ -2,7 +2,8 @@
 
 A cached response is served again while the versions that validate it are current. They are those of the page cache
 (`resolvers/session/cache.py`): the version of the whole store on SQLite, on DynamoDB the versions of all trees and
-hierarchies that the response was read from, in one strong read.
+hierarchies that the response was read from, in one strong read. The key of an entry holds what its caller may read, so
+callers with the same grants share it, whatever else they are.
 
 HTTP caches and Apollo's router purge a response by tags. A tag names a tree (`location/US`), or a hierarchy
 (`location`) where a response depends on the list of its roots. They are the trees and hierarchies whose versions
@@ -174,9 +175,14 @@ class ResponseCache:
         return None
 
     def put(self, key: Hashable, body: bytes, state: ReadState) -> None:
-        """Cache a response without errors, which was made of what `state` has read, if that has validators."""
+        """Cache a response without errors, which was made of what `state` has read, if that has validators; for callers
+        with grants only where the version of the store validates it, and no move runs in what was read.
+        """
+        grants = state.grants
+        if grants is not None and (state.store_version is None or state.moves is not None):
+            return
         if (validators := state.validators()) is not None:
-            self._entries.put(key, Entry(body, validators, _etag(body), state.validating_partitions))
+            self._entries.put(key, Entry(body, validators, _etag(body, grants), state.validating_partitions))
 
 
 def _weight(key: Hashable, entry: Entry) -> int:

@@ -18,9 +18,10 @@ class Request:
     """Everything that the batch functions need, made for each request.
 
     `state` has and makes the reads, `scheduler` lets them begin; `reads` is their consumption and `budget` what may
-    still be returned. `caller` is the sender and `grants` what it may read, None for everything. `writer` makes its
-    edits, None where writing is disabled; indexes may lag behind the table by `settle_seconds`. `large_reads` are the
-    permits for large reads, for which these wait.
+    still be returned. `grants` is what the caller may read, None for everything. `writer` makes its edits, None where
+    writing is disabled; indexes may lag behind the table by `settle_seconds`. `large_reads` are the permits for large
+    reads, for which these wait. `depends_on_caller` is whether anything has asked for the `caller`: then the response
+    is for nobody else.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Request:
         self.hierarchies = hierarchies
         self.reads = ReadUsage(limit=limits.read_units)
         self.budget = Budget(limits, self.reads)
-        self.caller = ANYONE
+        self._caller, self.depends_on_caller = ANYONE, False
         self.grants = grants
         self.writer, self.settle_seconds = writer, settle_seconds
         self.scheduler = ReadScheduler(self.reads, large_reads, is_embedded=store.is_embedded)
@@ -47,9 +48,15 @@ class Request:
         self.state = self._new_state()
         self.state.accepts_stale = True
 
+    @property
+    def caller(self) -> Caller:
+        """The sender. What depends on nothing but `grants` must not ask for it, or the response is not cached."""
+        self.depends_on_caller = True
+        return self._caller
+
     def act_for(self, caller: Caller) -> None:
         """Show and change only what this caller may; to be called before anything is read."""
-        self.caller, self.grants = caller, caller.reads
+        self._caller, self.grants = caller, caller.reads
         self.state.restrict_to(self.grants)
 
     def trace_reads(self) -> None:

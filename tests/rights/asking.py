@@ -8,6 +8,7 @@ from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
 from graph.execution.response import OperationResponse, ResponseCache
 from graph.hierarchies.node import Node
+from graph.observability.logs import RequestInfo
 from graph.operation.context import Context
 from graph.operation.limits import DocumentLimits
 from graph.operation.selection import core_schema
@@ -48,7 +49,7 @@ class Server:
             return Context(request, types)
 
         plans = PlanCache(core_schema(self.schema), types, keep=500)
-        cache = ResponseCache(10_000_000)
+        cache = ResponseCache(10_000_000, store.version)
         self.planned = Execution(self.schema, context, plans=plans, cache=cache, limits=limits)
         self.plain = Execution(self.schema, context, limits=limits)
 
@@ -60,6 +61,14 @@ class Server:
         ]
         assert answers[0] == answers[1], "a plan answers otherwise than Strawberry's resolvers do"
         return answers[0]
+
+    async def how(
+        self, who: Caller, query: str, variables: Any = None, *, by: Execution | None = None, **options: Any
+    ) -> tuple[str | None, bytes]:
+        """How a query is answered, `cached` or not (`Context.how`), and the response."""
+        observed, options = RequestInfo("", "POST", "", 0.0), {"caller": who, "allow_mutations": False, **options}
+        answer = await answer_to(by or self.planned, query, variables, observed=observed, **options)
+        return observed.how, answer.content()
 
     async def data(self, who: Caller, query: str, **variables: Any) -> Any:
         answer = await self.ask(who, query, **variables)

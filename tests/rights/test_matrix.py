@@ -3,11 +3,13 @@
 The fields are taken from the schema: one that has no expectation here fails the first tests. The node is Omaha.
 """
 
+import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from graphql import GraphQLInterfaceType, GraphQLObjectType
+from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type, is_leaf_type, is_required_argument
 
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
@@ -337,10 +339,12 @@ class World:
 
     async def answer(self, who: Any, asked: str) -> tuple[Any, list[str]]:
         """What stands at the only field of an answer, and the codes of its errors."""
-        declared = [f"${name}: ID!" for name in self.ids if f"${name}" in asked]
-        head = f"query({', '.join(declared)}) " if declared else ""
-        answer = await self.server.ask(who, f"{head}{{ it: {asked} }}", **self.ids)
+        answer = await self.server.ask(who, self.query(asked), **self.ids)
         return (answer["data"] or {}).get("it"), list(codes(answer))
+
+    def query(self, asked: str) -> str:
+        declared = [f"${name}: ID!" for name in self.ids if f"${name}" in asked]
+        return (f"query({', '.join(declared)}) " if declared else "") + f"{{ it: {asked} }}"
 
 
 @pytest.fixture
@@ -409,6 +413,41 @@ async def test_every_field_that_leads_to_a_node_follows_the_grants_of_each_calle
                 expected = whole if outcome is SAME else (outcome, [])
                 wrong += [] if found == expected else [(name, case, asked, found)]
     assert wrong == []
+
+
+def every_field(kind: Any, expanded: set[str]) -> Iterator[str]:
+    """Selections of all fields of a type, and of the types that they lead to and that are not `expanded` yet."""
+    fields = getattr(kind, "fields", {})  # none of a union
+    yield f"{{ __typename {' '.join(name for name, one in fields.items() if is_leaf_type(get_named_type(one.type)))} }}"
+    if kind.name in expanded:
+        return
+    expanded.add(kind.name)
+    for name, one in fields.items():
+        if not is_leaf_type(inner := get_named_type(one.type)):
+            given = "(n: 1)" if any(map(is_required_argument, one.args.values())) else ""
+            yield from (f"{{ {name}{given} {below} }}" for below in every_field(inner, expanded))
+
+
+async def test_a_cached_response_depends_on_nothing_of_its_caller_but_what_it_may_read(world):
+    """Every field, asked by two who may read the same and write other nodes, beside a response that is not cached."""
+    who = caller("write:location/US", "write:category", name="editor"), caller("read:location/US", "read:category")
+    wrong_level = {"country", "region", "state", "county", "neighborhood", "postalCode", "store"}
+    interpreted = {"move", "moves", "hierarchies", "deletedNode", "changes", "_service"}
+    expanded, differing, cached, server = {"Query"}, set(), set(), world.server
+    for name, field in core_schema(server.schema).query_type.fields.items():
+        asked = OF_QUERY[name][0][0]
+        head = asked[: asked.index(") {") + 1] if ") {" in asked else name
+        for below in every_field(get_named_type(field.type), expanded) if name not in wrong_level else ():
+            query = world.query(f"{head} {below}")
+            (_, first), (how, second), (_, fresh) = [
+                await server.how(one, query, world.ids, by=by)
+                for one, by in zip((*who, who[1]), (server.planned, server.planned, server.plain), strict=True)
+            ]
+            assert json.loads(second) == json.loads(fresh), query
+            differing |= {name} if first != second else set()
+            cached |= {name} if how == "cached" else set()
+    assert differing == {"hierarchies"}, "what a caller may write is told here alone"
+    assert cached == OF_QUERY.keys() - wrong_level - interpreted
 
 
 async def test_every_mutation_follows_the_grants_of_each_caller(world):
