@@ -114,7 +114,8 @@ def _slice() -> _TimeSlice:
 class EagerCoroutine(Generic[T]):
     """A coroutine that has run until it first waits; awaiting this object continues it.
 
-    It runs in the current task, which has to await it. Raises the errors of the coroutine.
+    It has to be awaited in the same task where the coroutine uses the current one, as `asyncio.timeout` does. Raises
+    the errors of the coroutine.
     """
 
     __slots__ = ("_waits_for", "_work", "is_done", "result")

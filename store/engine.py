@@ -101,8 +101,8 @@ class ReadTrace:
     """The calls in the order in which they returned, at most MAX_CALLS, and the cached pages and records.
 
     `round_number` returns the number of the round that is under way. A round is what `ReadScheduler.rounds` counts:
-    reads of which each began before all others had ended. So the pages of one long Query are in one round, and the
-    reads of an edit, which no round counts, are in that of what the request read before, 0 at first.
+    reads that are waited for together. So the pages of one long Query are in one round, and the reads of an edit, which
+    no round counts, are in that of what the request read before, 0 at first.
     """
 
     def __init__(self, round_number: Callable[[], int]) -> None:

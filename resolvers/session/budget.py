@@ -134,6 +134,11 @@ async def gather_outcomes(calls: Sequence[Awaitable[T]]) -> list[T | Exception]:
 
     Raises what is no Exception, such as CancelledError after the reads of the request were discarded.
     """
+    if len(calls) == 1:  # needs no task
+        try:
+            return [await calls[0]]
+        except Exception as error:
+            return [error]
     outcomes: list[T | Exception] = []
     for outcome in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):

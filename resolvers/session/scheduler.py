@@ -64,8 +64,9 @@ StartedRead = asyncio.Future[T] | DeferredRead[T]
 class ReadScheduler:
     """Runs the reads of one request, and counts its rounds.
 
-    At most MAX_PARALLEL_READS run at a time. Those of an embedded store are made one after another where they are
-    awaited, since they would not overlap: a small request makes no task and never waits.
+    At most MAX_PARALLEL_READS run at a time. Those of an embedded store would not overlap, so those that the task of
+    the request makes, as a plan does, are made at once, where they are awaited: a small request makes no task and never
+    waits. Those of other tasks, as of dataloaders, wait for the event loop: its iteration is their round.
 
     Before the request reads more than LARGE_READ_NODES nodes, it waits for one of the `permits`, which bound the
     requests that may hold many nodes in memory at a time; first come, first served. None for no bound. A request that
@@ -77,12 +78,17 @@ class ReadScheduler:
     def __init__(self, usage: ReadUsage, permits: asyncio.Semaphore | None, *, is_embedded: bool) -> None:
         self.rounds = 0
         self._usage, self._permits, self._is_embedded = usage, permits, is_embedded
+        self._task = asyncio.current_task()
         self._permit: asyncio.Task[bool] | None = None
         self._expected_nodes = 0
         self._running = 0
         self._is_stopped = False
         self._expected_units = 0.0
         self._read_at_once = 0
+
+    @property
+    def _is_at_once(self) -> bool:
+        return self._is_embedded and asyncio.current_task() is self._task
 
     @cached_property
     def _semaphore(self) -> asyncio.Semaphore:
@@ -107,7 +113,7 @@ class ReadScheduler:
         try:
             if self._expected_nodes > LARGE_READ_NODES and self._permits is not None and not self._is_stopped:
                 await self._take_permit(self._permits)
-            if self._is_embedded:
+            if self._is_at_once:
                 return await self._run_at_once(read)
             await asyncio.sleep(0)  # reads that begin in one iteration of the event loop are one round
             async with self._semaphore:
@@ -134,21 +140,21 @@ class ReadScheduler:
         return await read()
 
     def start(self, read: Callable[[], Coroutine[Any, Any, T]]) -> StartedRead[T]:
-        """A read that several may await; it begins now, or of an embedded store when it is first awaited."""
-        return DeferredRead(read) if self._is_embedded else asyncio.ensure_future(read())
+        """A read that several may await; it begins now, or if reads are made at once, when it is first awaited."""
+        return DeferredRead(read) if self._is_at_once else asyncio.ensure_future(read())
 
     async def gather_outcomes(self, calls: Sequence[Awaitable[T]]) -> list[T | Exception]:
-        """The results of calls whose reads are made together, or the Exception of a failed one in its place.
+        """The results of calls whose reads are made together, as the function of this name returns them.
 
-        Raises what is no Exception, such as CancelledError after the reads of the request were discarded.
+        Calls that are made at once have the rounds of the one that has the most.
         """
-        if not self._is_embedded:
+        if not self._is_at_once:
             return await gather_outcomes(calls)
         outcomes: list[T | Exception] = []
         before = last = self.rounds
         try:
             for call in calls:
-                self.rounds = before  # the rounds of one call are those of the others, too
+                self.rounds = before
                 try:
                     outcomes.append(await call)
                 except Exception as error:
@@ -157,14 +163,12 @@ class ReadScheduler:
         finally:
             self.rounds = last
             for call in calls[len(outcomes) :]:
-                if isinstance(call, Coroutine):
+                if isinstance(call, Coroutine):  # not begun, since the request was cancelled
                     call.close()
         return outcomes
 
     async def gather_all(self, calls: Sequence[Awaitable[Any]]) -> list[Any]:
         """The results of calls whose reads are made together; once all have ended, raises the first Exception."""
-        if len(calls) == 1:  # needs no task
-            return [await calls[0]]
         outcomes = await self.gather_outcomes(calls)
         raise_first_error(outcomes)
         return outcomes
@@ -228,9 +232,9 @@ class CoalescedReads:
             ]
             if own:
                 calls.append(store.get(own, usage, strong=strong))
-            outcomes = await gather_outcomes(calls)
+            outcomes: list[Any] = await gather_outcomes(calls)
             raise_first_error(outcomes)
-            items = [item for some in outcomes if not isinstance(some, Exception) for item in some]
+            items = [item for some in outcomes for item in some]
             return dict(zip([*shared, *own], items, strict=True))
         finally:
             for key in begun:
