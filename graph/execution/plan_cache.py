@@ -25,7 +25,7 @@ CHARACTER_BYTES = 130  # of memory that a plan takes for each character of its d
 
 MAX_SEVERAL_CHARACTERS = 300_000
 """Maximum characters of the documents that have several plans, counted once for each plan: 40 MB in all."""
-MAX_PLANS_CHARACTERS = 75_000  # of one document, counted so
+MAX_PLANS_CHARACTERS = 75_000  # of one of these documents, counted so
 
 MAX_BOUND_CHARACTERS = 500
 """Maximum characters of a document with variables in its lists, for its bound plan to be cached: such a plan takes 25
@@ -110,7 +110,7 @@ class PlanCache:
     def _plan(self, prepared: Prepared, variables: VariableValues) -> OperationPlan:
         document, size = prepared.document, len(prepared.request.query)
         if document.plans is None:
-            keep = min(self._keep, max(1, MAX_PLANS_CHARACTERS // size))
+            keep = min(self._keep, max(1, MAX_PLANS_CHARACTERS // size)) if document.deciding else self._keep
             document.plans = SieveCache("plans", keep, bytes_each=CHARACTER_BYTES * size)
         key = (prepared.name or "", *[repr(variables.coerced.get(name)) for name in document.deciding])
         self._several.get(document)  # it is used
