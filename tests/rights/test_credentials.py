@@ -325,8 +325,9 @@ async def test_a_server_without_tokens_says_so(url, lines):
 # -- responses in caches -----------------------------------------------------------------------------------------------
 
 
-async def test_responses_are_private_and_their_tags_depend_on_the_caller(url):
-    keys = [(await key_for(url, grant))[1] for grant in ("read:location", "read:location/US", "write:location/US")]
+async def test_responses_are_private_and_their_tags_depend_on_the_caller(url, monkeypatch):
+    grants, now = ("read:location", "read:location/US", "write:location/US"), time.time()
+    keys = [(await key_for(url, grant, until=int(now) + 600))[1] for grant in grants]
     part = (await key_for(url, "read:location/US/NE"))[1]
     wrong = {"query": '{ city(path: "US/NE") { path } }'}
     async with serving(url, reads="granted") as client:
@@ -351,6 +352,8 @@ async def test_responses_are_private_and_their_tags_depend_on_the_caller(url):
         without = [await get(part, wrong), await ask(client, LOOK, part), await get(part, RENAME), await get("x")]
         assert [one.status_code for one in without] == [200, 200, 405, 401]
         assert {one.headers["cache-control"] for one in without} == {"no-store"}
+        monkeypatch.setattr(time, "time", lambda: now + 601)
+        assert (await get(keys[1])).status_code == 401, "also where the response is cached"
 
 
 # -- lookups of keys ---------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ async def server(store: Store) -> Server:
     return Server(store, Location)
 
 
+@pytest.mark.both_stores
 async def test_callers_with_the_same_grants_share_a_response_and_get_no_reads_and_tags_with_it(server):
     first, response = await server.how(NEBRASKA, QUERY)
     for who in (NEBRASKA, caller("write:location/US/NE", "read:location/US/NE/Omaha", name="else")):
