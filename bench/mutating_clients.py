@@ -1,8 +1,8 @@
 """Benchmark of reads beside clients that send mutations and leave: python -m bench.mutating_clients --help.
 
-Each of 60 clients connects, sends a creation, closes the connection without reading, and begins again. Meanwhile another
-client reads, each time over a new connection: children that it has not read before, and a response that is cached. The
-store is an SQLite file. All share the processors of this machine.
+Each of 60 clients connects, sends a creation, closes the connection without reading, and begins again. Meanwhile
+another client reads, each time over a new connection: children that it has not read before, and a response that is
+cached. The store is an SQLite file. All share the processors of this machine.
 """
 
 import argparse
