@@ -182,16 +182,16 @@ class GraphQLEndpoint:
     async def _request(self, scope: Scope, receive: Receive, info: RequestInfo) -> Prepared:
         """The request in a body or a query string. Raises RequestRejected, ClientDisconnected and UnknownDocument."""
         method, query_string = scope["method"], scope["query_string"]
+        sent, read = query_string, self._read_query_string
         if method == "POST":
-            body = await self._body(scope, receive, info.headers)
-            if (received := scope.get(RECEIVED)) is not None:
-                self._limiter.gate.check_age(received)
-            return self._execution.requests.get(body, self._read_body)
-        if method not in ("GET", "HEAD"):
+            sent, read = await self._body(scope, receive, info.headers), self._read_body
+        elif method not in ("GET", "HEAD"):
             raise RequestRejected(405, f"{method} is not allowed; send POST, or GET for a query.", ALLOWED)
-        if len(query_string) > self._max_body_bytes:
+        elif len(query_string) > self._max_body_bytes:
             raise RequestRejected(414, f"The query string is longer than {self._max_body_bytes} bytes; send a POST.")
-        return self._execution.requests.get(query_string, self._read_query_string)
+        if RECEIVED in scope:
+            self._limiter.gate.check_age(scope[RECEIVED])
+        return self._execution.requests.get(sent, read)
 
     def _read(self, read: Read, sent: bytes) -> GraphQLRequest:
         """A new request, which is prepared next. Raises RequestRejected and UnknownDocument."""
