@@ -23,7 +23,7 @@ import graph.app
 from commands.main import run
 
 cache = graph.app.ResponseCache
-graph.app.ResponseCache = lambda max_bytes: cache(0)
+graph.app.ResponseCache = lambda max_bytes, *others: cache(0, *others)
 run()
 """
 

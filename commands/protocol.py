@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import re
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -24,7 +25,7 @@ from graph.server.handler import (
     TOO_MANY,
     RequestHandler,
 )
-from graph.server.sending import CLOSE
+from graph.server.sending import CLOSE, RECEIVED
 from store.concurrency import EagerCoroutine
 
 ABSOLUTE_FORM = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]*)")
@@ -124,6 +125,7 @@ class HTTPProtocol(HttpToolsProtocol):
         if self._held is not None:
             self._answer(self._release())
         elif not self.parser.should_upgrade():
+            self.scope[RECEIVED] = time.monotonic()  # type: ignore[literal-required]
             super().on_message_complete()
 
     def on_headers_complete(self) -> None:
@@ -219,6 +221,8 @@ class HTTPProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         self._running = self.pipeline[-1][0] if self.pipeline else None
+        if self._running is not None and RECEIVED in self._running.scope:  # it waited for its own client until now
+            self._running.scope[RECEIVED] = time.monotonic()
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:

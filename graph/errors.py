@@ -275,7 +275,9 @@ ERROR_CODES = (
     ErrorCode("BUDGET_EXCEEDED", FIELD_ERROR,
               "The response exceeds a budget of nodes, fields, bytes or read units; the message names the setting.",
               Outcome.UNKNOWN_IF_UNCERTAIN),
-    ErrorCode("OVERLOADED", "503", "The server has too many requests or connections; retry after `Retry-After`."),
+    ErrorCode("OVERLOADED", "503",
+              "The server has too many requests or connections, or did not begin the request in time; retry after "
+              "`Retry-After`."),
     ErrorCode("TIMEOUT", FIELD_ERROR,
               "The request took longer than `CLADE_REQUEST_SECONDS` and was ended.", Outcome.UNKNOWN_IF_UNCERTAIN),
     ErrorCode("UNAVAILABLE", "200, or 503 without `data`",

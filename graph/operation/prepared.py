@@ -45,6 +45,7 @@ class Prepared:
     is_query = is_public = True
     is_mutation = is_subscription = False
     digest: bytes | None = None
+    size = 0  # in bytes as sent
     bound: Any = None
     """The plan bound to the variables, where the `PlanCache` keeps it."""
 
@@ -90,6 +91,7 @@ class RequestCache:
             self._documents.used.add(found.request.query)
             return found
         found = self.prepare(read(sent))
+        found.size = len(sent)
         if len(sent) <= MAX_PREPARED_BYTES and not found.errors:
             found.document.hold(self._requests, key, found)
         return found

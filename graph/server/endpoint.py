@@ -36,6 +36,7 @@ from graph.server.parsing import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_j
 from graph.server.sending import (
     CLOSE,
     NO_STORE,
+    RECEIVED,
     VARY,
     ClientDisconnected,
     ConcurrencyLimiter,
@@ -108,7 +109,7 @@ class GraphQLEndpoint:
             if media_type == EVENT_STREAM:
                 return await self._send_events(scope, receive, send, info)
             try:
-                response = await self._execute(await self._request(scope, receive, info), receive, info)
+                response = await self._execute(await self._request(scope, receive, info), scope, receive)
             except UnknownDocument as error:
                 response = unknown(error)
                 # Apollo iOS accepts both types, and gives up at a 400 before it reads that the text is to be sent.
@@ -172,7 +173,7 @@ class GraphQLEndpoint:
         except UnknownDocument as error:
             return await send_single(send, self._sender, info, unknown(error))
         if not prepared.is_subscription:
-            response = await self._execute(prepared, receive, info)
+            response = await self._execute(prepared, scope, receive)
             return await send_single(send, self._sender, info, response)
         await in_task()
         authenticate = partial(self._caller, scope, info.headers)
@@ -181,13 +182,16 @@ class GraphQLEndpoint:
     async def _request(self, scope: Scope, receive: Receive, info: RequestInfo) -> Prepared:
         """The request in a body or a query string. Raises RequestRejected, ClientDisconnected and UnknownDocument."""
         method, query_string = scope["method"], scope["query_string"]
+        sent, read = query_string, self._read_query_string
         if method == "POST":
-            return self._execution.requests.get(await self._body(scope, receive, info.headers), self._read_body)
-        if method not in ("GET", "HEAD"):
+            sent, read = await self._body(scope, receive, info.headers), self._read_body
+        elif method not in ("GET", "HEAD"):
             raise RequestRejected(405, f"{method} is not allowed; send POST, or GET for a query.", ALLOWED)
-        if len(query_string) > self._max_body_bytes:
+        elif len(query_string) > self._max_body_bytes:
             raise RequestRejected(414, f"The query string is longer than {self._max_body_bytes} bytes; send a POST.")
-        return self._execution.requests.get(query_string, self._read_query_string)
+        if RECEIVED in scope:
+            self._limiter.gate.check_age(scope[RECEIVED])
+        return self._execution.requests.get(sent, read)
 
     def _read(self, read: Read, sent: bytes) -> GraphQLRequest:
         """A new request, which is prepared next. Raises RequestRejected and UnknownDocument."""
@@ -214,20 +218,28 @@ class GraphQLEndpoint:
             message = f"The body was not received within {self._body_seconds:g} seconds."
             raise RequestRejected(408, message, CLOSE) from None
 
-    async def _execute(self, prepared: Prepared, receive: Receive, info: RequestInfo) -> OperationResponse:
+    async def _execute(self, prepared: Prepared, scope: Scope, receive: Receive) -> OperationResponse:
         """The response to a query or mutation. Raises RequestRejected and ClientDisconnected."""
+        info: RequestInfo = scope[KEY]
         method, headers = info.method, info.headers
+        answer = partial(
+            self._execution.answer,
+            prepared,
+            caller=info.caller,
+            allow_mutations=method == "POST",
+            report_reads=REPORTS.get(headers.get(READS_HEADER, b""), 0),
+            cache_tags=method == "POST" and self._asks_for_tags(headers),
+            observed=info,
+        )
         try:
+            if prepared.is_mutation and method == "POST":
+                gate = self._limiter.gate
+                turn = gate.turn(scope.get(RECEIVED) or gate.clock(), prepared.size)
+                async with DisconnectWatcher(receive, after_seconds=0), turn:
+                    with self._limiter:
+                        return await answer()
             with self._limiter:
-                call = self._execution.answer(
-                    prepared,
-                    caller=info.caller,
-                    allow_mutations=method == "POST",
-                    report_reads=REPORTS.get(headers.get(READS_HEADER, b""), 0),
-                    cache_tags=method == "POST" and self._asks_for_tags(headers),
-                    observed=info,
-                )
-                coroutine = EagerCoroutine(call)
+                coroutine = EagerCoroutine(answer())
                 if not coroutine.is_done:
                     async with DisconnectWatcher(receive):
                         await coroutine

@@ -66,6 +66,7 @@ GAUGES = {
         ("memory_bytes", "The memory of a process, in bytes.", "liveall"),
     )
 }
+SHED = Counter("clade_shed", "Requests that were not begun, by reason: `age`, `bytes` or `left`.", ["reason"])
 CACHE_BYTES = Gauge(
     "clade_cache_bytes", "Estimated memory of each cache, in bytes.", ["cache"], multiprocess_mode="livesum"
 )
@@ -115,6 +116,8 @@ class GaugeSampler:
         self._count(EVENTS, self.streams.sent)
         self._count(FOLLOW_UNITS, self.streams.follower.reads.units)
         self._count(COMPILER_ERRORS, self.execution.compiler_errors)
+        for reason, total in self.limiter.gate.shed.items():
+            self._count(SHED.labels(reason), total)
         if self.writer is not None:
             GAUGES["writes_waiting"].set(self.writer.waiting)
             GAUGES["moves_running"].set(self.writer.move_worker.running)

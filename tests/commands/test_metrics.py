@@ -69,6 +69,7 @@ def test_requests_errors_and_reads_are_counted_exactly(tmp_path, demo_store, wor
         assert not [key for key in found if key[0].endswith("_created")]
         until(address, (1e7).__lt__, "clade_memory_bytes")
         until(address, (0.0).__eq__, "clade_in_flight")
+        until(address, (0.0).__eq__, "clade_shed_total", "left")
 
 
 @pytest.mark.thorough
