@@ -228,7 +228,6 @@ class _Run:
                 columns.append((part.start, map(part.write, pages, repeat(iter(())))))
                 continue
             # As of now: other requests, or a page that is here twice, may cache more of them while this one reads.
-            # As of now: other requests, or a page that is here twice, may cache more of them while this one reads.
             column: list[Any] = []
             missing: list[Page] = []
             for page in pages:
@@ -241,7 +240,7 @@ class _Run:
                     self._bytes += len(json)
             nodes = iter(self._add(position, list(chain.from_iterable(map(_RECORDS, missing)))))
             written = map(partial(part.cached, position.constant_count, nodes), missing)
-            columns.append((part.start, (json or next(written) for json in column) if missing else iter(column)))
+            columns.append((part.start, _filled(column, written) if missing else iter(column)))
         self._fields += fields
         return objects(columns, len(pages))
 
@@ -276,3 +275,8 @@ class _Run:
                 if written >= CHUNK:
                     written = 0
                     await yield_to_loop()
+
+
+def _filled(column: Iterable[bytes | None], written: Iterator[bytes]) -> Iterator[bytes]:
+    """A column with what is written in place of None."""
+    return (next(written) if json is None else json for json in column)

@@ -74,6 +74,7 @@ async def compare(planning: Execution, plain: Execution, text: str, variables: d
     one = await answer_to(planning, text, variables, allow_mutations=False)
     other = await answer_to(plain, text, variables, allow_mutations=False)
     assert one.executed == other.executed
+    assert not planning.compiler_errors, text
     assert wire(one) == wire(other), (text, variables)
     assert list(_keys(wire(one).get("data"))) == list(_keys(wire(other).get("data"))), text
     return wire(one)
