@@ -36,7 +36,7 @@ from store.errors import BadInput, CladeError, Unavailable, WrongTable, quantity
 STORE_CHECK_SECONDS = 5.0
 IDLE_SECONDS = 75  # longer than proxies keep a connection: whoever closes it first may lose a request of the other
 MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
-BACKLOG = 256  # connections that wait in the kernel, where no age is known; the clients of further ones try again
+BACKLOG = 128  # connections that wait in the kernel, where no age is known; the clients of further ones try again
 WORKERS_PER_PROCESSOR = 4
 OTHER_DESCRIPTORS = 512  # for the store, the log and the port, in addition to client connections
 COLLECT_AFTER = (50_000, 20, 100)
