@@ -10,7 +10,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from graph.hosts import has_loopback_host
+from graph.hosts import MAX_HOST_BYTES
+from graph.server.handler import host_rejection
 from graph.server.lifecycle import GracefulShutdown
 from graph.server.parsing import JSON, choose, is_json
 from graph.server.sending import PIECE_BYTES, ResponseSender
@@ -41,7 +42,7 @@ HOSTILE: dict[str, tuple[int, Callable[[int], object]]] = {
     "sorted texts": (TIMES * 1_000, lambda n: folded(f"{n} " + "é" * 90)),
     "ids": (TIMES * 800, lambda n: id_hash(f"{n}" + EMOJI * 120)),
     "media types": (512 * 1_500, lambda n: (choose(f"a/{n}" + "x" * 900, (JSON,)), is_json(f"a/{n};" + "x" * 900))),
-    "hosts": (64 * 500, lambda n: has_loopback_host({b"host": b"%d" % n + b"x" * 60_000})),
+    "hosts": (256 * 1_000, lambda n: host_rejection((b"%d" % n).zfill(MAX_HOST_BYTES), "127.0.0.1")),
     "languages": (256 * 8_000, lambda n: lookup((), [f"de-{n:04}-{x:04}" for x in range(20)])),
     "long texts": (0, lambda n: fold(f"{n} " + "é" * 200)),
 }
