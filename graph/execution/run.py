@@ -228,7 +228,6 @@ class _Run:
                 columns.append((part.start, map(part.write, pages, repeat(iter(())))))
                 continue
             # As of now: other requests, or a page that is here twice, may cache more of them while this one reads.
-            # As of now: other requests, or a page that is here twice, may cache more of them while this one reads.
             column: list[Any] = []
             missing: list[Page] = []
             for page in pages:
