@@ -32,7 +32,6 @@ class BoundedCache(Generic[K, V]):
 
     `weigh` returns the weight of an entry: its bytes, or any unit that takes `bytes_each` of memory; 1 if left out. An
     entry that is heavier than `max_weight` is not cached. None cannot be a value, since `get` returns it for absence.
-    Without a name its usage is not reported.
     """
 
     def __init__(
@@ -53,8 +52,7 @@ class BoundedCache(Generic[K, V]):
         self._weight = 0
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._touch: Callable[[K], object] = self._entries.move_to_end
-        if name:
-            _caches.add(self)
+        _caches.add(self)
 
     @property
     def size_bytes(self) -> int:
