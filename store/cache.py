@@ -9,7 +9,7 @@ at most some 40 MB, whatever clients send.
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakSet
 
@@ -72,21 +72,6 @@ class BoundedCache(Generic[K, V]):
             self._touch(key)
             self.hits += 1
         return value
-
-    def get_all(self, keys: Iterable[K], make: Callable[[K], V]) -> list[V]:
-        """The values of many keys, made and cached where they are missing; raises what `make` raises."""
-        find, touch, values, missing = self._entries.get, self._touch, [], 0
-        for key in keys:
-            value = find(key)
-            if value is None:
-                missing += 1
-                value = make(key)
-                self.put(key, value)
-            else:
-                touch(key)
-            values.append(value)
-        self.hits += len(values) - missing
-        return values
 
     def put(self, key: K, value: V) -> None:
         """Cache a value, in the place of an older one."""
