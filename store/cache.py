@@ -9,7 +9,7 @@ at most some 40 MB, whatever clients send.
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakSet
 
@@ -32,7 +32,6 @@ class BoundedCache(Generic[K, V]):
 
     `weigh` returns the weight of an entry: its bytes, or any unit that takes `bytes_each` of memory; 1 if left out. An
     entry that is heavier than `max_weight` is not cached. None cannot be a value, since `get` returns it for absence.
-    Without a name its usage is not reported.
     """
 
     def __init__(
@@ -53,8 +52,7 @@ class BoundedCache(Generic[K, V]):
         self._weight = 0
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._touch: Callable[[K], object] = self._entries.move_to_end
-        if name:
-            _caches.add(self)
+        _caches.add(self)
 
     @property
     def size_bytes(self) -> int:
@@ -74,21 +72,6 @@ class BoundedCache(Generic[K, V]):
             self._touch(key)
             self.hits += 1
         return value
-
-    def get_all(self, keys: Iterable[K], make: Callable[[K], V]) -> list[V]:
-        """The values of many keys, made and cached where they are missing; raises what `make` raises."""
-        find, touch, values, missing = self._entries.get, self._touch, [], 0
-        for key in keys:
-            value = find(key)
-            if value is None:
-                missing += 1
-                value = make(key)
-                self.put(key, value)
-            else:
-                touch(key)
-            values.append(value)
-        self.hits += len(values) - missing
-        return values
 
     def put(self, key: K, value: V) -> None:
         """Cache a value, in the place of an older one."""

@@ -269,7 +269,14 @@ class RecordCache:
         """The records of these contents, decoded where they are not cached; raises what `decode` raises."""
         if not self._records.max_weight:
             return [decode(content) for content in contents]
-        return self._records.get_all(contents, lambda content: decode(content).with_fragments())
+        records: list[Record] = []
+        for content in contents:
+            record = self._records.get(content)
+            if record is None:
+                record = decode(content).with_fragments()
+                self._records.put(content, record)
+            records.append(record)
+        return records
 
 
 def _size(content: bytes, record: Record) -> int:

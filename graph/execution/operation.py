@@ -152,9 +152,6 @@ class Execution:
             context.request.trace_reads()
         if observed is not None:
             observed.context = context
-        if key is not None and (entry := self._cache.current(key, context.request.state)) is not None:
-            context.how = "cached"
-            return _cached(entry, call, context)
         try:
             return await within(self._limits.request_seconds, self._answer_consistently(call, context))
         except TimeoutError:
@@ -201,9 +198,7 @@ class Execution:
             )
             result = executed if isinstance(executed, ExecutionResult) else await executed
         if context.request.budget.refusal is not None:
-            return too_large(
-                context.request.budget.refusal, _extensions(call, context), is_mutation=prepared.is_mutation
-            )
+            return _too_large(context.request.budget.refusal, call, context)
         if prepared.is_query and not await context.request.state.are_moves_unchanged():
             raise MoveCommitted
         response = interpreted(result, context, _extensions(call, context))
@@ -255,9 +250,7 @@ class Execution:
             json = await run(bound, context)
         except Exception as error:  # the interpreter meets it again, and reports it with its path
             if context.request.budget.refusal is not None:
-                return too_large(
-                    context.request.budget.refusal, _extensions(call, context), is_mutation=call.prepared.is_mutation
-                )
+                return _too_large(context.request.budget.refusal, call, context)
             context.how = "fallback"
             if isinstance(error, CladeError | GraphQLError | RecursionError | UnsupportedByPlan):
                 self.fallbacks += 1

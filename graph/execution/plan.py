@@ -77,9 +77,7 @@ class OperationPlan:
         """
 
     def position(self, position: NodePosition) -> "ResponsePosition":
-        if position not in self._positions:
-            self._positions[position] = ResponsePosition(self, position)
-        return self._positions[position]
+        return self._positions.setdefault(position, ResponsePosition(self, position))
 
     def connection(self, kind: GraphQLObjectType, details: list[FieldDetails]) -> "Connection":
         key = (kind.name, *node_ids(details))

@@ -1,5 +1,5 @@
 """Plan cache: compiled plans by operation and by the values of the variables in directives, which decide whether a
-field is there. Plans are kept with the parsed document, and bound to the variables of requests.
+field is there. Plans are kept as long as the parsed document at most, and bound to the variables of requests.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,8 @@ from store.errors import CladeError
 
 CHARACTER_BYTES = 130  # of memory that a plan takes for each character of its document
 
-MAX_SEVERAL_CHARACTERS = 300_000
-"""Maximum characters of the documents that have several plans, counted once for each plan: 40 MB in all."""
-MAX_PLANS_CHARACTERS = 75_000  # of one of these documents, counted so
+MAX_PLANS_CHARACTERS = 300_000
+"""Maximum characters of the documents of all plans, counted once for each plan: 40 MB in all."""
 
 MAX_BOUND_CHARACTERS = 500
 """Maximum characters of a document with variables in its lists, for its bound plan to be cached: such a plan takes 25
@@ -33,6 +32,9 @@ bytes a character for each request, of which there may be a thousand.
 """
 
 _NO_VARIABLES = VariableValues({}, {})
+
+PlanKey = tuple[ParsedDocument, tuple[str | None, ...]]
+"""By operation, and by the values that decide what a plan is."""
 
 
 class BoundPlan:
@@ -76,20 +78,22 @@ class BoundPlan:
 
 
 class PlanCache:
-    """The plans of all documents, at most `keep` of each."""
+    """The plans of all documents: several of one that has variables in directives."""
 
-    def __init__(self, schema: GraphQLSchema, types: Types, *, keep: int = 16) -> None:
+    def __init__(self, schema: GraphQLSchema, types: Types) -> None:
         self._schema = schema
         self._types = types
-        self._keep = keep
         kinds = [kind for kind in map(schema.get_type, types.values()) if isinstance(kind, GraphQLObjectType)]
         fields = [(name, field) for kind in kinds for name, field in kind.fields.items()]
         self._interpreted = frozenset(name for name, field in fields if resolver_of(field) is None)
         """The names of the fields of nodes that no plan compiles."""
-        self._several: SieveCache[ParsedDocument, int] = SieveCache(
-            "", MAX_SEVERAL_CHARACTERS, weigh=lambda _, characters: characters, evicted=_drop_plans
+        self._plans: SieveCache[PlanKey, OperationPlan] = SieveCache(
+            "plans",
+            MAX_PLANS_CHARACTERS,
+            weigh=lambda key, _: key[0].characters,
+            bytes_each=CHARACTER_BYTES,
+            evicted=lambda key, _: key[0].holders.pop(key),
         )
-        """The characters of the plans of each document that can have several."""
 
     def bind(self, prepared: Prepared) -> BoundPlan | None:
         """The plan of a request with its coerced variables; None where these are invalid."""
@@ -102,24 +106,18 @@ class PlanCache:
                 return None
             variables = coerced
         bound = BoundPlan(self._plan(prepared, variables), variables)
-        # With deciding variables more than `keep` plans would be held.
+        # A plan that others of its document may evict is held by no request.
         if not document.deciding and (bound.plan.look_ahead is not None or len(query) <= MAX_BOUND_CHARACTERS):
             prepared.bound = bound
         return bound
 
     def _plan(self, prepared: Prepared, variables: VariableValues) -> OperationPlan:
-        document, size = prepared.document, len(prepared.request.query)
-        if document.plans is None:
-            keep = min(self._keep, max(1, MAX_PLANS_CHARACTERS // size)) if document.deciding else self._keep
-            document.plans = SieveCache("plans", keep, bytes_each=CHARACTER_BYTES * size)
-        key = (prepared.name or "", *[repr(variables.coerced.get(name)) for name in document.deciding])
-        self._several.get(document)  # it is used
-        plan: OperationPlan | None = document.plans.get(key)
+        document = prepared.document
+        key = document, (prepared.name, *[repr(variables.coerced.get(name)) for name in document.deciding])
+        plan = self._plans.get(key)
         if plan is None:
             plan = self._compile(prepared, variables)
-            document.plans.put(key, plan)
-            if document.deciding:
-                document.hold(self._several, document, len(document.plans) * size)
+            document.hold(self._plans, key, plan)
         return plan
 
     def _compile(self, prepared: Prepared, variables: VariableValues) -> OperationPlan:
@@ -127,8 +125,3 @@ class PlanCache:
         fields = SelectedFields(self._schema, self._types, parsed.definitions, prepared.operation, variables)
         varying = {id(node) for node in nodes_in(parsed) if isinstance(node, FieldNode) and has_variables(node)}
         return OperationPlan(fields, variables, varying, self._interpreted)
-
-
-def _drop_plans(document: ParsedDocument, _: int) -> None:
-    document.plans = None
-    document.holders.pop(document)

@@ -160,11 +160,6 @@ class ResponseCache:
             return None
         return entry
 
-    def current(self, key: Hashable, state: ReadState) -> Entry | None:
-        """The entry if it is known to be current without any read."""
-        entry = self._entries.get(key)
-        return None if entry is None or not state.holds(entry.validators) else entry
-
     async def get(self, key: Hashable, state: ReadState) -> Entry | None:
         """The entry if it is current; on DynamoDB this is one read of its tree versions."""
         entry = self._entries.get(key)

@@ -53,7 +53,6 @@ logger = logging.getLogger("clade.request")
 
 _VALID_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
 _LEVELS = {level: logging.getLevelName(level).lower() for level in (logging.INFO, logging.WARNING)}
-_CONSTANT = vars(logging.LogRecord(logger.name, logging.INFO, "", 0, "request", None, None))
 
 
 @dataclass(slots=True)
@@ -156,18 +155,7 @@ class RequestLog:
             if (handler := only_handler()) is not None:  # the way through `logging` takes longer than the line
                 handler.pass_on(level, handler.lines.line(time.time(), level, logger.name, "request", fields_of(info)))
             else:
-                logger.handle(RequestRecord(level, fields_of(info)))
-
-
-class RequestRecord(logging.LogRecord):
-    """A request's log record, without code location, thread and process: finding those would double its cost."""
-
-    def __init__(self, level: int, fields: dict[str, Any]) -> None:
-        self.__dict__.update(_CONSTANT)
-        self.levelno = level
-        self.levelname = logging.getLevelName(level)
-        self.created = time.time()
-        self.fields = fields
+                logger.log(level, "request", extra={"fields": fields_of(info)})
 
 
 def fields_of(info: RequestInfo) -> dict[str, Any]:

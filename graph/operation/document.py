@@ -131,12 +131,11 @@ def id_in(sent: Mapping[str, Any]) -> str | None:
 
 @dataclass(eq=False)
 class ParsedDocument:
-    """A valid query, and its compiled plans, which are dropped with it."""
+    """A valid query of so many characters."""
 
     document: DocumentNode
     inputs: Inputs
-    plans: BoundedCache[tuple[str, ...], Any] | None = None
-    """By operation, and by the values that decide what a plan is; made by the `PlanCache`."""
+    characters: int
     is_cached: bool = False
     holders: dict[Hashable, BoundedCache[Any, Any]] = field(default_factory=dict)
     """The entries of other caches that hold this document, which are dropped with it."""
@@ -189,7 +188,7 @@ def parse_document(schema: GraphQLSchema, limits: DocumentLimits, query: str) ->
     if hide:  # one rule of graphql-core cannot hide its suggestions
         for found in errors:
             found.message = found.message.partition(" Did you mean ")[0]
-    return [request_error(error, VALIDATION_FAILED) for error in errors] or ParsedDocument(document, inputs)
+    return [request_error(error, VALIDATION_FAILED) for error in errors] or ParsedDocument(document, inputs, len(query))
 
 
 class FieldsOnCorrectType(FieldsOnCorrectTypeRule):

@@ -171,10 +171,7 @@ class SelectedFields:
 
     def position(self, details: list[FieldDetails]) -> NodePosition:
         """The position in the response of the nodes that these merged fields return."""
-        key = node_ids(details)
-        if key not in self._positions:
-            self._positions[key] = NodePosition(details)
-        return self._positions[key]
+        return self._positions.setdefault(node_ids(details), NodePosition(details))
 
     def relation(
         self, parent: GraphQLObjectType, details: list[FieldDetails], kind: RelationKind | None = None
@@ -247,10 +244,7 @@ class LookAhead:
 
     def selection(self, position: NodePosition) -> "NodeSelection":
         """What is selected of the nodes at a position."""
-        found = self._selections.get(position)
-        if found is None:
-            found = self._selections[position] = NodeSelection(self, position)
-        return found
+        return self._selections.setdefault(position, NodeSelection(self, position))
 
     def relation_of(self, info: GraphQLResolveInfo[Any], kind: RelationKind | None = None) -> Relation:
         """The relation that a resolver is called for; `kind` as in `SelectedFields.relation`. Raises BadInput."""
@@ -311,9 +305,7 @@ class NodeSelection:
         """The same for nodes of this level, so that what is selected above them is known before they are read."""
         if level is None:
             return self
-        if level not in self._expecting:
-            self._expecting[level] = NodeSelection(self._look_ahead, self._position, level)
-        return self._expecting[level]
+        return self._expecting.setdefault(level, NodeSelection(self._look_ahead, self._position, level))
 
 
 # -- merged fields and their arguments ---------------------------------------------------------------------------------

@@ -123,10 +123,6 @@ class ReadState:
         """The trees and hierarchies whose versions validate the response; none if they do not validate all of it."""
         return frozenset(self.partitions_read if self.is_of_trees else ())
 
-    def holds(self, validators: Validators) -> bool:
-        """Whether these validators are still those of their trees, without a read."""
-        return all(tree is None or self._has_version(tree) for tree in validators) and self.pages.holds(validators)
-
     async def validate(self, validators: Validators) -> bool:
         """Whether these validators are still those of their trees, whose versions are read, unless one clearly is not.
 

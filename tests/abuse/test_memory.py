@@ -42,7 +42,7 @@ HOSTILE: dict[str, tuple[int, Callable[[int], object]]] = {
     "sorted texts": (TIMES * 1_000, lambda n: folded(f"{n} " + "é" * 90)),
     "ids": (TIMES * 800, lambda n: id_hash(f"{n}" + EMOJI * 120)),
     "media types": (512 * 1_500, lambda n: (choose(f"a/{n}" + "x" * 900, (JSON,)), is_json(f"a/{n};" + "x" * 900))),
-    "hosts": (256 * 1_000, lambda n: host_rejection((b"%d" % n).ljust(MAX_HOST_BYTES, b"x"), "127.0.0.1")),
+    "hosts": (256 * 1_000, lambda n: host_rejection((b"%d" % n).zfill(MAX_HOST_BYTES), "127.0.0.1")),
     "languages": (256 * 8_000, lambda n: lookup((), [f"de-{n:04}-{x:04}" for x in range(20)])),
     "long texts": (0, lambda n: fold(f"{n} " + "é" * 200)),
 }

@@ -48,7 +48,7 @@ class Server:
             request = Request(store, definitions, budgets, page_cache=kept, writer=self.writer)
             return Context(request, types)
 
-        plans = PlanCache(core_schema(self.schema), types, keep=500)
+        plans = PlanCache(core_schema(self.schema), types)
         cache = ResponseCache(10_000_000, store.version)
         self.planned = Execution(self.schema, context, plans=plans, cache=cache, limits=limits)
         self.plain = Execution(self.schema, context, limits=limits)

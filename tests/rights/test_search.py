@@ -25,7 +25,7 @@ from tests.answers import answer_to
 from tests.rights.asking import caller
 from tests.rights.test_two_worlds import CLASSES, DEFINITIONS, SCHEMA, TYPES
 
-PLANS = PlanCache(core_schema(SCHEMA), TYPES, keep=100)
+PLANS = PlanCache(core_schema(SCHEMA), TYPES)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 

@@ -78,7 +78,7 @@ CLASSES = {"plot": PlotNode, "crate": CrateNode}
 LEVELS = {"plot": ("PLOT", "BED"), "crate": ("CRATE", "ITEM")}
 DEFINITIONS = {name: cls.definition() for name, cls in CLASSES.items()}
 SCHEMA, TYPES = schema_of(*CLASSES.values())
-PLANS = PlanCache(core_schema(SCHEMA), TYPES, keep=500)
+PLANS = PlanCache(core_schema(SCHEMA), TYPES)
 NODES = 30  # that a search reads itself, in these tests
 ITEMS = 40  # that a search of a tree reads
 MOVED = 6  # nodes whose moves a search reads

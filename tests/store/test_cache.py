@@ -70,22 +70,6 @@ def test_none_is_cached_and_weighed_like_any_value() -> None:
     assert cache.size_bytes == 1
 
 
-def test_many_keys_are_made_once_and_an_error_leaves_what_was_made() -> None:
-    cache, made = lengths(100), []
-
-    def make(key: str) -> str:
-        if key == "bad":
-            raise ValueError(key)
-        made.append(key)
-        return key.upper()
-
-    assert cache.get_all(["a", "b", "a"], make) == ["A", "B", "A"]
-    with pytest.raises(ValueError, match="bad"):
-        cache.get_all(["c", "bad"], make)
-    assert cache.get_all("abc", make) == ["A", "B", "C"]
-    assert made == ["a", "b", "c"]
-
-
 def test_values_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(caches.time, "monotonic", lambda: now[0])
@@ -100,7 +84,8 @@ def test_usage_is_the_sum_of_all_caches_of_a_name() -> None:
     first.put("a", "A")
     second.put("a", "A")
     first.get("a")
-    first.get_all(["a", "b"], str.upper)
+    first.put("b", "B")
+    first.get("b")
     assert cache_usage()["test_usage"] == (300, 2)
     del second
     assert cache_usage()["test_usage"] == (200, 2)

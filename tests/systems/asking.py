@@ -80,7 +80,7 @@ class Client:
         self._store = store
         self._schema, self._types = schema_of(*hierarchies)
         self._definitions = {cls.name: cls.definition() for cls in hierarchies}
-        self.plans = PlanCache(core_schema(self._schema), self._types, keep=100) if planned else None
+        self.plans = PlanCache(core_schema(self._schema), self._types) if planned else None
         self._budget = budget or BudgetLimits(max_nodes)
         self._page_caches = [page_cache(), page_cache()] if page_cache else [None, None]
         self._limits = limits

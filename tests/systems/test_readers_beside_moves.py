@@ -33,7 +33,7 @@ from tests.systems.test_answers_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES
 from tests.systems.writing import Clients
 
 NEVER = 1_000_000
-PLANS = PlanCache(core_schema(SCHEMA), SCHEMA_TYPES, keep=100)
+PLANS = PlanCache(core_schema(SCHEMA), SCHEMA_TYPES)
 
 
 class Way(NamedTuple):

@@ -33,7 +33,7 @@ class Clients:
         self.store, self._grants = store, grants
         self._writer = Writer(store) if writes else None
         self._kept = PageCache(10_000_000, TreeVersionCache(0.0))
-        plans = PlanCache(core_schema(SCHEMA), TYPES, keep=100) if planned else None
+        plans = PlanCache(core_schema(SCHEMA), TYPES) if planned else None
         self._execution = Execution(SCHEMA, self._context, plans=plans)
         self.request = Request(store, DEFINITIONS)
 

@@ -48,7 +48,7 @@ def executions(
     def context(kept: PageCache | None = None) -> Context:
         return Context(Request(store, DEFINITIONS, budget, page_cache=kept), TYPES)
 
-    plans = PlanCache(core_schema(SCHEMA), TYPES, keep=100)
+    plans = PlanCache(core_schema(SCHEMA), TYPES)
     planning = Execution(SCHEMA, partial(context, kept), plans=plans, cache=cache, limits=WIDE)
     return planning, Execution(SCHEMA, context, limits=WIDE)
 

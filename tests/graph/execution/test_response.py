@@ -39,7 +39,7 @@ def server(
     def context() -> Context:
         return Context(Request(store, {"ground": GROUND}, page_cache=kept), TYPES)
 
-    return Execution(SCHEMA, context, plans=PlanCache(core_schema(SCHEMA), TYPES, keep=10), cache=cache)
+    return Execution(SCHEMA, context, plans=PlanCache(core_schema(SCHEMA), TYPES), cache=cache)
 
 
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:

@@ -178,7 +178,7 @@ def context(store: Store, budget: BudgetLimits = BOUNDLESS, kept: PageCache | No
 def execution(
     store: Store, budget: BudgetLimits = BOUNDLESS, *, kept: PageCache | None = None, planned: bool = True
 ) -> Execution:
-    plans = PlanCache(CORE, TYPES, keep=100) if planned else None
+    plans = PlanCache(CORE, TYPES) if planned else None
     return Execution(SCHEMA, lambda: context(store, budget, kept), plans=plans, limits=WIDE)
 
 
