@@ -12,6 +12,7 @@ from uvicorn.protocols.http import httptools_impl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from graph.errors import RequestRejected
+from graph.observability.logs import ARRIVED
 from graph.server.handler import (
     GRAPHQL_PATH,
     HEAD_TOO_LARGE,
@@ -82,7 +83,8 @@ class HTTPProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unset_keepalive_if_required()  # whose timer would keep the connection in memory
-        self._release()
+        if self._held is not None:  # the application reports that its client has left
+            self._begin_held()
         self.cycle = self._running  # which uvicorn then tells that its client has gone, instead of a pipelined one
         super().connection_lost(exc)
 
@@ -94,9 +96,10 @@ class HTTPProtocol(HttpToolsProtocol):
             self._parse(data)
             if self._unread > MAX_HEAD_BYTES:
                 self.reject(HEAD_TOO_LARGE)
-            if self._held is not None:
-                self._held_until = self._held_until or self.loop.call_later(HOLD_SECONDS, self._begin_held)
-            elif self._running is None:
+            if self._held is not None and self._held_until is None:
+                self.scope[ARRIVED] = time.perf_counter()  # type: ignore[literal-required]
+                self._held_until = self.loop.call_later(HOLD_SECONDS, self._begin_held)
+            elif self._held is None and self._running is None:
                 self.on_response_complete()
 
     def _parse(self, data: bytes) -> None:
@@ -138,13 +141,15 @@ class HTTPProtocol(HttpToolsProtocol):
             self._rejection = HEAD_TOO_LARGE
             self.url = b"/"  # uvicorn cannot parse one of 65,536 bytes or more
         if (absolute := ABSOLUTE_FORM.match(self.url)) is not None:
+            if self.url[absolute.end() : absolute.end() + 1] != b"/":  # an empty path is that of the root
+                self.url = absolute[0] + b"/" + self.url[absolute.end() :]
             self.headers[:] = [(name, absolute[1] if name == b"host" else value) for name, value in self.headers]
         self.scope[REJECTED] = self._rejection  # type: ignore[literal-required]
-        self._begun = self.scope
         if self._is_held():
             self._held = bytearray()
         else:
             self._begin(self.app)
+        self._begun = self.scope
         self.headers = []  # for trailers, which are ignored; the request keeps its own list
 
     def _is_held(self) -> bool:
@@ -234,7 +239,8 @@ class HTTPProtocol(HttpToolsProtocol):
         """Answer with an error; within a body or after it, where a response may have begun, only close."""
         self._unset_keepalive_if_required()
         if self.scope is not None and self.scope is self._begun:
-            self._release()
+            if self._held is not None:
+                self._begin_held()
             return self.transport.close()
         self._rejection = rejection
         self.parser = type(self.parser)(self)

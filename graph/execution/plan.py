@@ -8,11 +8,13 @@ What was compiled is shared by (concrete type, merged field nodes), so a fragmen
 deep it is used.
 """
 
+from collections import Counter
 from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from graphql import GraphQLObjectType, get_named_type
@@ -165,6 +167,10 @@ class AboveField:
     position: "ResponsePosition"
 
 
+KIND = attrgetter("pk", "level")
+"""The tree and the level of a record, which lead to its type: there are few of both, whatever the records are."""
+
+
 class ResponsePosition(dict[tuple[str, str], "CompiledType"]):
     """A position of the response that holds nodes, as an interface or one level's type: the types of its nodes by
     hierarchy and level. Raises UnsupportedByPlan for a level that its hierarchy has not.
@@ -185,11 +191,13 @@ class ResponsePosition(dict[tuple[str, str], "CompiledType"]):
     def constant_count(self, records: Sequence[Record]) -> int | None:
         """What the fields of some nodes here count as; None where one is written from more than the node."""
         count = 0
-        for record in records:
-            compiled = self[hierarchy_of(record.pk), record.level]
+        for kind, number in Counter(map(KIND, records)).items():
+            compiled = self[hierarchy_of(kind[0]), kind[1]]
             if not compiled.is_leaf or compiled.varies:
                 return None
-            count += compiled.count + compiled.value_counts([record])
+            count += compiled.count * number
+            if compiled.values:
+                count += compiled.value_counts([record for record in records if KIND(record) == kind])
         return count
 
 

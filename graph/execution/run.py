@@ -18,7 +18,7 @@ from orjson import Fragment
 
 from graph.execution.interpreter import Executor
 from graph.execution.json_writers import Constant, LeafWriter, key_of, objects
-from graph.execution.plan import AboveField, CompiledType, Connection, ListField, ResponsePosition
+from graph.execution.plan import KIND, AboveField, CompiledType, Connection, ListField, ResponsePosition
 from graph.execution.plan_cache import BoundPlan
 from graph.operation.context import Context
 from resolvers.ancestors import read_ancestors
@@ -34,7 +34,7 @@ from store.model.records import Record
 
 CHUNK = 256  # nodes between two yields to the event loop
 
-_PK, _LEVEL, _RECORDS = attrgetter("pk"), attrgetter("level"), attrgetter("records")
+_RECORDS = attrgetter("records")
 _RELATION, _IS_NARROW = attrgetter("relation"), attrgetter("arguments.is_narrow")
 _NOT_CACHED = None, 0
 
@@ -246,19 +246,16 @@ class _Run:
 
     def _add(self, position: ResponsePosition, records: Sequence[Record]) -> list[bytes]:
         """Add the nodes at a position. Returns a list that will have their JSON, in order, once they are written."""
-        json = [b""] * len(records)
-        # Most positions hold nodes of one level, which needs no look at each node by itself.
-        levels = set(map(_LEVEL, records))
-        if len(levels) == 1 and len(hierarchies := set(map(hierarchy_of, set(map(_PK, records))))) == 1:
-            self._level.append(Rows(position[(*hierarchies, *levels)], records, json, range(len(records))))
+        json, kinds = [b""] * len(records), list(map(KIND, records))
+        types = {kind: position[hierarchy_of(kind[0]), kind[1]] for kind in set(kinds)}
+        compiled = set(types.values())
+        if len(compiled) == 1:
+            self._level.append(Rows(compiled.pop(), records, json, range(len(records))))
             return json
-        groups: dict[CompiledType, tuple[list[Record], list[int]]] = {}
-        for place, record in enumerate(records):
-            some, places = groups.setdefault(position[hierarchy_of(record.pk), record.level], ([], []))
-            some.append(record)
-            places.append(place)
-        for compiled, (some, places) in groups.items():
-            self._level.append(Rows(compiled, some, json, places))
+        places: dict[CompiledType, list[int]] = {}
+        for place, kind in enumerate(kinds):
+            places.setdefault(types[kind], []).append(place)
+        self._level += [Rows(one, [records[place] for place in some], json, some) for one, some in places.items()]
         return json
 
     async def _write(self) -> None:

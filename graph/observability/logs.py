@@ -30,6 +30,9 @@ LogFormat = Literal["auto", "json", "text"]
 KEY = "clade.request_info"
 """The key of a RequestInfo in the ASGI scope."""
 
+ARRIVED = "clade.arrived"
+"""The key in the ASGI scope of the time, by `time.perf_counter`, of a head that came before its body."""
+
 PROBES = ("/healthz", "/readyz")
 """Paths that load balancers request every few seconds; these requests are not reported."""
 
@@ -90,14 +93,15 @@ class RequestInfo:
 
     @classmethod
     def of(cls, scope: Scope) -> "RequestInfo":
-        """A request that starts now. Its id is the client's X-Request-Id if it is valid, else a random one."""
+        """A request that starts now, or with its head; its id is a valid X-Request-Id of its client, or a random one."""
         headers = dict(scope["headers"])
         sent = headers.get(REQUEST_ID)
         # Ids are not secret, so the fast generator is sufficient.
         given = sent.decode() if sent and _VALID_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
         client = scope.get("client")
         address = client[0][:MAX_NAME_CHARACTERS] if client else None
-        return cls(given, scope["method"], scope["path"], time.perf_counter(), client=address, headers=headers)
+        started = scope.get(ARRIVED) or time.perf_counter()
+        return cls(given, scope["method"], scope["path"], started, client=address, headers=headers)
 
     @property
     def failure(self) -> str | None:

@@ -202,6 +202,44 @@ def test_invalid_http_is_rejected_as_json_without_a_warning(server, sent, caplog
     assert not caplog.records
 
 
+def test_a_target_without_a_path_is_that_of_the_root(server):
+    def status(target):
+        with server.connected() as connection:
+            connection.sendall(b"GET %s HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n" % target)
+            return told(connection).split(b"\r\n")[0]
+
+    assert status(b"http://localhost") == status(b"http://localhost?a=b") == status(b"/") != b""
+
+
+@pytest.mark.parametrize("pause", [0.05, 0.2])
+def test_a_request_whose_body_comes_late_begins_with_its_head(server, pause):
+    server.seen.clear()
+    with server.connected() as connection:
+        connection.sendall(post()[:-5])
+        time.sleep(pause)
+        connection.sendall(post()[-5:])
+        assert answer(connection) == (200, ANSWER)
+    wait_until(lambda: server.seen)
+    assert [info.seconds >= pause for info in server.seen] == [True]
+
+
+@pytest.mark.parametrize("sent", [post()[:-5], chunked()[:-9] + b"zz\r\n"], ids=["left", "no chunk"])
+def test_a_client_that_leaves_before_its_body_is_reported_once(server, sent):
+    server.seen.clear()
+    with server.connected() as connection:
+        connection.sendall(sent)
+    wait_until(lambda: server.seen)
+    assert [info.status for info in server.seen] == [499]
+
+
+def test_a_request_that_cannot_be_read_leaves_the_one_before_it_its_response(server):
+    slow = post(b'{"query": "{ slow }"}')
+    with server.connected() as connection:
+        connection.sendall(slow + b"GET http://localhost:x:y HTTP/1.1\r\n\r\n")
+        statuses = [int(text[:3]) for text in told(connection).split(b"HTTP/1.1 ")[1:]]
+    assert statuses == [200, 400]
+
+
 @pytest.mark.parametrize(("sent", "status"), [(b"nonsense\r\n\r\n", 400), (b"GET /" + b"x" * 400_000, 431)])
 def test_a_rejection_comes_after_the_responses_to_earlier_requests(server, sent, status):
     with server.connected() as connection:
