@@ -93,7 +93,7 @@ class RequestInfo:
 
     @classmethod
     def of(cls, scope: Scope) -> "RequestInfo":
-        """A request that starts now, or with its head; its id is a valid X-Request-Id of its client, or a random one."""
+        """A request that starts now, or with its head. Its id is the client's X-Request-Id if valid, else random."""
         headers = dict(scope["headers"])
         sent = headers.get(REQUEST_ID)
         # Ids are not secret, so the fast generator is sufficient.

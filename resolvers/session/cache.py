@@ -13,6 +13,7 @@ version of the whole store, which differs after any write by anyone.
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, cast
 
 from resolvers.session.scheduler import CoalescedReads
@@ -125,6 +126,19 @@ class PageCache(BoundedCache[Hashable, Page]):
         self.hits += 1
         return found[0]
 
+    def pages(self, keys: Iterable[Hashable], validators: Iterable[object]) -> list[Any]:
+        """The same for many requests, each with its validator; None for one without a validator."""
+        entries, found = self._entries, list[Any]()
+        for key, validator in zip(keys, validators, strict=False):
+            entry = entries.get(key)
+            if entry is None or validator is None or entry[2] != validator:
+                found.append(None)
+            else:
+                entries.move_to_end(key)
+                self.hits += 1
+                found.append(entry[0])
+        return found
+
     def peek(self, key: Hashable) -> tuple[Any, object] | None:
         """What was cached last for this request, and its validator, which may be outdated; None without an entry."""
         found = self._entries.get(key)
@@ -174,10 +188,9 @@ class CachedPages:
 
     def of_lists(self, keys: Sequence[tuple[str, str, Hashable]]) -> list[Any]:
         """The pages at keys that begin with their partitions, as `get`."""
-        page, version, validators = self.cache.page, self._store_version, self._validators
-        if version is not None:
-            return [page(key, version) for key in keys]
-        return [page(key, validators.get(key[0])) for key in keys]
+        if self._store_version is not None:
+            return self.cache.pages(keys, repeat(self._store_version))
+        return self.cache.pages(keys, [self._validators.get(key[0]) for key in keys])
 
     def put(self, partition: Partition, key: Hashable, page: Any, records: int = 1) -> None:
         """Cache a page of so many records, if it has a validator."""
