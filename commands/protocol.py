@@ -26,13 +26,16 @@ from graph.server.handler import (
     TOO_MANY,
     RequestHandler,
 )
-from graph.server.sending import CLOSE, RECEIVED
+from graph.server.sending import BODY, CLOSE, RECEIVED
 from store.concurrency import EagerCoroutine
 
 ABSOLUTE_FORM = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]*)")
 """A request target with an authority, which counts instead of the Host header (RFC 9112, 3.2.2)."""
 PARSER = httptools_impl.httptools  # type: ignore[attr-defined]  # uvicorn's, for its errors
 ENDPOINT = GRAPHQL_PATH.encode()
+FORWARDED = frozenset(
+    {b"x-forwarded-for", b"x-forwarded-proto"}
+)  # which uvicorn's middleware around the application takes
 HOLD_SECONDS = 0.1  # for a body, of which most come with the head or directly after it
 MAX_HELD_BYTES = 65_536
 
@@ -57,26 +60,29 @@ class HTTPProtocol(HttpToolsProtocol):
     """
 
     connections: set[Any]
-    _runs_in_place = False  # the application: whether it may be run without a task
+    _handler: RequestHandler | None = None  # the application, where it may be run without a task
     _held: bytearray | None = None  # the body so far of a request that is held
     _held_until: asyncio.TimerHandle | None = None
     _has_answered = False  # in place, within the bytes that are being parsed
+    _idle_since = 0.0  # by the loop's clock: a timer for each request would cost more than this
     _begun: Any = None  # the scope of the newest request whose head is complete
     _rejection: RequestRejected | None = None  # after which nothing is read
     _running: Any = None  # the cycle (request and response) that is being answered, where `cycle` is the newest one
     _unread = 0  # bytes since a head or a piece of a body ended: of the next head, or of trailers
+    _largest = 0  # bytes that a head may have which ends in what is being parsed
     _ignored = 0  # bytes of bodies whose response was complete before them
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         app = self.app.app if isinstance(self.app, ProxyHeadersMiddleware) else self.app
-        self._runs_in_place = isinstance(app, RequestHandler) and not self.root_path
+        if isinstance(app, RequestHandler) and not self.root_path:
+            self._handler = app
         self.on_response_complete()  # starts the time that a connection may be idle
         if len(self.connections) > MAX_CONNECTIONS:
             idle = [one for one in self.connections - {self} if one.timeout_keep_alive_task is not None]
             if not idle:
                 return self.reject(TOO_MANY)
-            idle.sort(key=lambda one: one.timeout_keep_alive_task.when())
+            idle.sort(key=lambda one: one._idle_since)
             for one in idle[: MAX_CONNECTIONS // 16 + 1]:  # several, since finding them takes a while
                 self.connections.discard(one)
                 one.transport.close()
@@ -91,15 +97,16 @@ class HTTPProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._rejection is None:
             self._unread += len(data)
-            self._unset_keepalive_if_required()
+            self._largest = self._unread
             self._has_answered = False
             self._parse(data)
             if self._unread > MAX_HEAD_BYTES:
                 self.reject(HEAD_TOO_LARGE)
+            self._idle_since = self.loop.time()
             if self._held is not None and self._held_until is None:
                 self.scope[ARRIVED] = time.perf_counter()  # type: ignore[literal-required]
                 self._held_until = self.loop.call_later(HOLD_SECONDS, self._begin_held)
-            elif self._held is None and self._running is None:
+            elif self._held is None and self._running is None and self.timeout_keep_alive_task is None:
                 self.on_response_complete()
 
     def _parse(self, data: bytes) -> None:
@@ -136,11 +143,11 @@ class HTTPProtocol(HttpToolsProtocol):
             return
         if len(self.pipeline) >= MAX_PIPELINED and self._rejection is None:
             raise OverflowError  # stops the parser, and uvicorn calls `send_400_response`
-        self._unread = 0
-        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
+        if self._largest > MAX_HEAD_BYTES and self._head_bytes() > MAX_HEAD_BYTES:
             self._rejection = HEAD_TOO_LARGE
             self.url = b"/"  # uvicorn cannot parse one of 65,536 bytes or more
-        if (absolute := ABSOLUTE_FORM.match(self.url)) is not None:
+        self._unread = 0
+        if self.url[:1] != b"/" and (absolute := ABSOLUTE_FORM.match(self.url)) is not None:
             if self.url[absolute.end() : absolute.end() + 1] != b"/":  # an empty path is that of the root
                 self.url = absolute[0] + b"/" + self.url[absolute.end() :]
             self.headers[:] = [(name, absolute[1] if name == b"host" else value) for name, value in self.headers]
@@ -152,10 +159,13 @@ class HTTPProtocol(HttpToolsProtocol):
         self._begun = self.scope
         self.headers = []  # for trailers, which are ignored; the request keeps its own list
 
+    def _head_bytes(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
     def _is_held(self) -> bool:
         """Whether the application may be run in place when the body is there."""
         return (
-            self._runs_in_place
+            self._handler is not None
             and self.url.partition(b"?")[0] == ENDPOINT
             and b"#" not in self.url
             and not (self._has_answered or self._running or self._rejection or self.expect_100_continue)
@@ -171,6 +181,7 @@ class HTTPProtocol(HttpToolsProtocol):
 
     def _begin(self, app: ASGIApp) -> None:
         """Let uvicorn's cycle answer the request by `app`, in its turn."""
+        self._unset_keepalive_if_required()
         usual, self.app = self.app, app
         super().on_headers_complete()
         self.app = usual
@@ -184,11 +195,13 @@ class HTTPProtocol(HttpToolsProtocol):
 
     def _answer(self, body: bytes) -> None:
         """Run the application in place, and write its response or let uvicorn's cycle go on with it."""
-        url, _, query = self.url.partition(b"?")
-        self.scope |= {"method": self.parser.get_method().decode(), "path": url.decode(), "raw_path": url}
-        self.scope |= {"query_string": query, "http_version": self.parser.get_http_version()}
-        exchange = Exchange(self.scope, body)
-        exchange.run(self.app)
+        scope: Any = self.scope
+        scope["raw_path"], _, scope["query_string"] = self.url.partition(b"?")
+        scope["path"], scope["method"] = scope["raw_path"].decode(), self.parser.get_method().decode()
+        scope["http_version"], scope[BODY] = self.parser.get_http_version(), body
+        exchange = Exchange(scope, body)
+        is_direct = self._handler is not None and FORWARDED.isdisjoint(dict(scope["headers"]))
+        exchange.run(self._handler if is_direct else self.app)  # type: ignore[arg-type]
         self._has_answered = True
         if exchange.is_whole and not self.flow.write_paused:
             self._write(exchange)
@@ -224,7 +237,15 @@ class HTTPProtocol(HttpToolsProtocol):
                 self.transport.close()
         super().on_body(body)
 
+    def timeout_keep_alive_handler(self) -> None:
+        due = self._idle_since + self.timeout_keep_alive
+        if due > self.loop.time():
+            self.timeout_keep_alive_task = self.loop.call_at(due, self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
+
     def on_response_complete(self) -> None:
+        self._idle_since = self.loop.time()
         self._running = self.pipeline[-1][0] if self.pipeline else None
         if self._running is not None and RECEIVED in self._running.scope:  # it waited for its own client until now
             self._running.scope[RECEIVED] = time.monotonic()

@@ -6,7 +6,6 @@ time limit and a check for disconnects, which only a waiting coroutine needs, co
 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from graphql import ExecutionResult, GraphQLError, execute
@@ -59,7 +58,7 @@ class CachedContext:
     """In place of the Context of an operation whose response was cached, and for which nothing was read."""
 
     how = "cached"
-    _reads = MappingProxyType({"requests": 0, "rounds": 0, "items": 0, "units": 0, "cached": True})
+    _reads: Mapping[str, Any] = {"requests": 0, "rounds": 0, "items": 0, "units": 0, "cached": True}
 
     def reads_report(self) -> Mapping[str, Any]:
         """As that of a Context."""

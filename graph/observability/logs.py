@@ -54,6 +54,8 @@ LINE_BYTES = 100  # of memory for a line besides its text
 
 logger = logging.getLogger("clade.request")
 
+READS = ("requests", "rounds", "items", "units")
+
 _VALID_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
 _LEVELS = {level: logging.getLevelName(level).lower() for level in (logging.INFO, logging.WARNING)}
 
@@ -175,9 +177,9 @@ def fields_of(info: RequestInfo) -> dict[str, Any]:
     if info.caller.name is not None:
         fields["caller"], fields["credential"] = cut(info.caller.name), cut(info.caller.id)
     if info.kind is not None:
+        reads = info.reads
         fields["operation"], fields["kind"], fields["how"] = info.name, info.kind, info.how
-        fields.update(info.reads)
-        fields.pop("cached", None)  # as in `how`
+        fields |= {name: reads[name] for name in READS if name in reads}
     if info.events is not None:
         fields["events"] = info.events
     if info.codes:
@@ -242,17 +244,16 @@ class Handler(QueueHandler):
     def emit(self, record: logging.LogRecord) -> None:
         """Pass on the line of a record, since one that waits would hold its arguments, and frames of its traceback."""
         try:
-            self.pass_on(record.levelno, self.format(record))
+            self.pass_on(record.levelno, self.format(record).encode("utf-8", "backslashreplace"))
         except Exception:  # as all handlers do it
             self.handleError(record)
 
-    def pass_on(self, level: int, line: str) -> None:
+    def pass_on(self, level: int, line: bytes) -> None:
         """Pass a line to the thread, unless too many wait."""
-        encoded = f"{line}\n".encode("utf-8", "backslashreplace")
-        size = len(encoded) + LINE_BYTES
+        size = len(line) + 1 + LINE_BYTES
         if self._passed_bytes - self._writer.written_bytes + size <= self._max_bytes:
             self._passed_bytes += size
-            self.queue.put_nowait(encoded)
+            self.queue.put_nowait(line + b"\n")
         if level >= logging.WARNING:
             self._writer.is_due.set()
 
@@ -302,9 +303,9 @@ class Formatter(logging.Formatter):
         fields: dict[str, Any] = getattr(record, "fields", {})
         if record.exc_info and record.exc_info[0] is not None:
             fields = {**fields, "exception": self.formatException(record.exc_info)[-MAX_TRACEBACK_CHARACTERS:]}
-        return self.line(record.created, record.levelno, record.name, record.getMessage(), fields)
+        return self.line(record.created, record.levelno, record.name, record.getMessage(), fields).decode()
 
-    def line(self, created: float, level: int, name: str, message: str, fields: dict[str, Any]) -> str:
+    def line(self, created: float, level: int, name: str, message: str, fields: dict[str, Any]) -> bytes:
         """A line with these fields; `created` is a time in seconds, and an `exception` is a traceback."""
         raise NotImplementedError
 
@@ -312,7 +313,7 @@ class Formatter(logging.Formatter):
 class JSONFormatter(Formatter):
     """A record as one line of JSON."""
 
-    def line(self, created: float, level: int, name: str, message: str, fields: dict[str, Any]) -> str:
+    def line(self, created: float, level: int, name: str, message: str, fields: dict[str, Any]) -> bytes:
         line = {
             "time": datetime.fromtimestamp(created, UTC),
             "level": _LEVELS.get(level) or logging.getLevelName(level).lower(),
@@ -321,19 +322,20 @@ class JSONFormatter(Formatter):
             **fields,
         }
         try:
-            return orjson.dumps(line, option=orjson.OPT_UTC_Z).decode()
+            return orjson.dumps(line, option=orjson.OPT_UTC_Z)
         except TypeError:  # a text with half of a surrogate pair
             texts = {name: str(value).encode("utf-8", "backslashreplace").decode() for name, value in line.items()}
-            return orjson.dumps(texts).decode()
+            return orjson.dumps(texts)
 
 
 class TextFormatter(Formatter):
     """A record as one line of text; a traceback follows on more lines."""
 
-    def line(self, created: float, level: int, name: str, message: str, fields: dict[str, Any]) -> str:
+    def line(self, created: float, level: int, name: str, message: str, fields: dict[str, Any]) -> bytes:
         clock = datetime.fromtimestamp(created).astimezone().strftime("%H:%M:%S")
         parts = [clock, logging.getLevelName(level).lower(), message[:MAX_MESSAGE_CHARACTERS]]
         parts += [f"{name}={value}" for name, value in fields.items() if value is not None and name != "exception"]
         lines = [" ".join(parts), *(fields["exception"].split("\n") if "exception" in fields else ())]
         # A terminal obeys characters that are not printable.
-        return "\n".join("".join(char if char.isprintable() else repr(char)[1:-1] for char in line) for line in lines)
+        told = "\n".join("".join(char if char.isprintable() else repr(char)[1:-1] for char in line) for line in lines)
+        return told.encode("utf-8", "backslashreplace")

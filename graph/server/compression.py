@@ -9,6 +9,7 @@ saves little, and a compressor takes 256 KB of memory for each open stream.
 
 import asyncio
 import zlib
+from functools import lru_cache
 
 from starlette.types import Receive
 
@@ -87,7 +88,12 @@ def too_large(limit: int, *headers: Header) -> RequestRejected:
 
 def accepts_gzip(accept_encoding: bytes) -> bool:
     """Whether Accept-Encoding allows gzip, and does not prefer the bytes as they are."""
-    codings = map(parse_media_type, accept_encoding[:MAX_HEADER_BYTES].decode("latin-1").split(","))
+    return accept_encoding != b"" and _accepts_gzip(accept_encoding[:MAX_HEADER_BYTES])
+
+
+@lru_cache(256)
+def _accepts_gzip(accept_encoding: bytes) -> bool:
+    codings = map(parse_media_type, accept_encoding.decode("latin-1").split(","))
     qualities = {name.removeprefix("x-"): quality_of(parameters) for name, parameters in codings}
     others = qualities.get("*", 0.0)
     quality = qualities.get(GZIP, others)

@@ -34,6 +34,7 @@ from graph.server.handler import MAX_IGNORED_BYTES
 from graph.server.pages import matches, tag_of_form
 from graph.server.parsing import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json, read_json, read_query_string
 from graph.server.sending import (
+    BODY,
     CLOSE,
     NO_STORE,
     RECEIVED,
@@ -206,6 +207,9 @@ class GraphQLEndpoint:
         coding = headers.get(b"content-encoding", b"")
         if coding and len(headers) < len(scope["headers"]):
             coding = b",".join([value for name, value in scope["headers"] if name == b"content-encoding"])
+        whole: bytes | None = scope.get(BODY)
+        if whole is not None and not coding and len(whole) <= self._max_body_bytes:
+            return whole
         length = headers.get(b"content-length", b"").lstrip(b"0")[:MAX_LENGTH_DIGITS]
         if length.isdigit() and int(length) > (max_received(self._max_body_bytes) if coding else self._max_body_bytes):
             # A client that has begun to send might lose the response if the connection was closed before its end.
@@ -228,7 +232,7 @@ class GraphQLEndpoint:
             caller=info.caller,
             allow_mutations=method == "POST",
             report_reads=REPORTS.get(headers.get(READS_HEADER, b""), 0),
-            cache_tags=method == "POST" and self._asks_for_tags(headers),
+            cache_tags=CACHE_TAGS_HEADER in headers and method == "POST" and self._asks_for_tags(headers),
             observed=info,
         )
         try:

@@ -27,6 +27,8 @@ PIECE_BYTES = 262_144  # uvicorn waits until most of a piece is sent before it a
 MAX_BYTES = 128_000_000  # of all bodies being sent
 WATCH_AFTER_SECONDS = 0.1  # most responses are ready sooner, and the connection is not watched
 
+BODY = "clade.body"
+"""The key in the ASGI scope of the whole body, where the server has it before the application runs."""
 RECEIVED = "clade.received"
 """The key in the ASGI scope of the time at which the server had the whole request, by `time.monotonic`; absent where
 the application runs at once.
