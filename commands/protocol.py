@@ -279,7 +279,8 @@ class Exchange:
     __slots__ = ("_body", "_cycle", "_error", "_scope", "_work", "is_whole", "sent")
 
     def __init__(self, scope: Any, body: bytes) -> None:
-        self._scope, self._body = scope, body
+        self._scope = scope
+        self._body: bytes | None = body
         self._work: EagerCoroutine[None] | None = None
         self._error: BaseException | None = None
         self._cycle: tuple[Receive, Send] | None = None
@@ -306,9 +307,12 @@ class Exchange:
             await self._work
 
     async def receive(self) -> Any:
-        if self._cycle is not None:
-            return await self._cycle[0]()
-        return {"type": "http.request", "body": self._body, "more_body": False}
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        if self._cycle is None:
+            await asyncio.sleep(0)  # `go_on` continues
+        return await self._cycle[0]()  # type: ignore[index]
 
     async def send(self, message: Any) -> None:
         if self._cycle is not None:

@@ -21,7 +21,8 @@ from uvicorn.server import ServerState
 
 from commands.protocol import HTTPProtocol
 from graph.app import create_app
-from graph.server.handler import MAX_CONNECTIONS
+from graph.server.handler import MAX_CONNECTIONS, RequestHandler
+from graph.server.lifecycle import GracefulShutdown
 from graph.settings import Settings
 from store.connect import opened
 from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
@@ -238,6 +239,22 @@ def test_a_request_that_cannot_be_read_leaves_the_one_before_it_its_response(ser
         connection.sendall(slow + b"GET http://localhost:x:y HTTP/1.1\r\n\r\n")
         statuses = [int(text[:3]) for text in told(connection).split(b"HTTP/1.1 ")[1:]]
     assert statuses == [200, 400]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_body_is_read_whether_or_not_the_application_waited_before(waits):
+    async def echo(scope, receive, send):
+        if waits:
+            await asyncio.sleep(0.01)
+        message = await receive()
+        headers = [(b"content-length", b"%d" % len(message["body"]))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": message["body"]})
+
+    drain = GracefulShutdown()
+    drain.has_started = True
+    with listening(RequestHandler(echo, echo, (), drain)) as server:
+        assert server.asked(post()) == (200, orjson.loads(BODY))
 
 
 @pytest.mark.parametrize(("sent", "status"), [(b"nonsense\r\n\r\n", 400), (b"GET /" + b"x" * 400_000, 431)])
