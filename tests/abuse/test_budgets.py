@@ -1,6 +1,7 @@
 """Budgets of one request over HTTP: above a budget the response is rejected, compiled or interpreted."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from itertools import count
 from math import inf
@@ -110,11 +111,14 @@ async def test_a_repeated_long_text_takes_bounded_memory(store, planned):
     assert "more than 16,000,000 bytes" in exceeded(many)
 
 
-@pytest.mark.both_stores(False)  # on DynamoDB pages are cached only when their tree has settled
 @both_ways
-async def test_of_cached_lists_the_first_that_fit_into_the_budget_are_returned(planted, planned):
+async def test_of_cached_lists_the_first_that_fit_into_the_budget_are_returned(planned):
     limits, pages = replace(BudgetLimits(), nodes=1 + 4 + 2 * PLOTS), PageCache(1_000_000)
-    async with door(planted, Ground, planned=planned, limits=WIDE, budget=limits, pages=pages) as ask:
+    async with open_store("sqlite://:memory:") as store, AsyncExitStack() as stack:
+        await store.create()  # on DynamoDB pages are cached only when their tree has settled
+        await Model("ground", NODES).plant(store)
+        door_of = door(store, Ground, planned=planned, limits=WIDE, budget=limits, pages=pages)
+        ask = await stack.enter_async_context(door_of)
         for path in ("r", "r/a", "r/b", "r/c", "r/d"):
             await ask(f'{{ area(path: "{path}") {{ children {{ nodes {{ key }} }} }} }}')
         body = (await ask('{ area(path: "r") { children { nodes { children { nodes { key } } } } } }')).json()
