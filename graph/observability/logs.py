@@ -11,6 +11,7 @@ import re
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -296,7 +297,7 @@ class Writer(QueueListener):
         self.written_bytes += size
 
 
-class Formatter(logging.Formatter):
+class Formatter(ABC, logging.Formatter):
     """What both formats of lines share."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -305,9 +306,9 @@ class Formatter(logging.Formatter):
             fields = {**fields, "exception": self.formatException(record.exc_info)[-MAX_TRACEBACK_CHARACTERS:]}
         return self.line(record.created, record.levelno, record.name, record.getMessage(), fields).decode()
 
+    @abstractmethod
     def line(self, created: float, level: int, name: str, message: str, fields: dict[str, Any]) -> bytes:
         """A line with these fields; `created` is a time in seconds, and an `exception` is a traceback."""
-        raise NotImplementedError
 
 
 class JSONFormatter(Formatter):

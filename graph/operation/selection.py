@@ -244,7 +244,10 @@ class LookAhead:
 
     def selection(self, position: NodePosition) -> "NodeSelection":
         """What is selected of the nodes at a position."""
-        return self._selections.setdefault(position, NodeSelection(self, position))
+        found = self._selections.get(position)
+        if found is None:
+            found = self._selections[position] = NodeSelection(self, position)
+        return found
 
     def relation_of(self, info: GraphQLResolveInfo[Any], kind: RelationKind | None = None) -> Relation:
         """The relation that a resolver is called for; `kind` as in `SelectedFields.relation`. Raises BadInput."""
@@ -305,7 +308,9 @@ class NodeSelection:
         """The same for nodes of this level, so that what is selected above them is known before they are read."""
         if level is None:
             return self
-        return self._expecting.setdefault(level, NodeSelection(self._look_ahead, self._position, level))
+        if level not in self._expecting:
+            self._expecting[level] = NodeSelection(self._look_ahead, self._position, level)
+        return self._expecting[level]
 
 
 # -- merged fields and their arguments ---------------------------------------------------------------------------------
