@@ -1,7 +1,7 @@
 """Ctrl-C: every command ends with one sentence and the exit status 130, whenever it is pressed and however often.
 
-A press raises `Interrupted`, or cancels the coroutine of `run`. Once a command ends because of it, further presses are
-ignored: what must be closed is closed, and no traceback follows the sentence.
+The first press raises `Interrupted`, or cancels the coroutine of `run`; it leaves no moment in which a second one does.
+Further presses are ignored: what must be closed is closed, and no traceback follows the sentence.
 """
 
 import signal
@@ -36,6 +36,7 @@ def ignore() -> None:
 
 
 def _raise(signum: int, frame: FrameType | None) -> NoReturn:
+    ignore()
     raise Interrupted
 
 
@@ -51,7 +52,6 @@ def interruptible(message: Callable[[], str]) -> Iterator[None]:
         say(message(), err=True)
         raise
     except Interrupted:
-        ignore()
         say(message(), err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
@@ -59,7 +59,7 @@ def interruptible(message: Callable[[], str]) -> Iterator[None]:
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine, as by `asyncio.run`. Raises Interrupted after Ctrl-C has cancelled it.
 
-    Ctrl-C cancels it once, and is ignored while it ends and while the event loop is closed.
+    Ctrl-C cancels it once, and is ignored from then on.
     """
     import asyncio  # which many commands do without
 
@@ -75,10 +75,11 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
     def cancel(signum: int, frame: FrameType | None) -> None:
         nonlocal is_interrupted
-        if not is_interrupted and task is not None:
+        ignore()
+        is_interrupted = True
+        if task is not None:
             task.cancel()
             task.get_loop().call_soon_threadsafe(lambda: None)  # wakes the loop up
-        is_interrupted = True
 
     handler = signal.getsignal(signal.SIGINT)
     if handler is not _raise:
@@ -92,7 +93,8 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         raise
     finally:
         coroutine.close()  # which has not begun where the loop could not
-        signal.signal(signal.SIGINT, handler)
+        if not is_interrupted:
+            signal.signal(signal.SIGINT, handler)
     if is_interrupted:
         raise Interrupted
     return result

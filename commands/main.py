@@ -127,7 +127,6 @@ def run_process() -> None:
     try:
         run()
     except interrupt.Interrupted:  # which no command has said more about
-        interrupt.ignore()
         say("clade: Stopped.", err=True)
         sys.exit(interrupt.EXIT_INTERRUPTED)
     finally:

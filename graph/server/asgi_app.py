@@ -1,7 +1,6 @@
 """The ASGI application: routes, middleware and lifespan."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
@@ -26,8 +25,6 @@ from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
 from store.engine import Store
 from store.writing.writer import Writer
-
-logger = logging.getLogger("clade")
 
 Background = Sequence[Callable[[], Coroutine[Any, Any, None]]]
 """Coroutine functions that run while the application runs."""

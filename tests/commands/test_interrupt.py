@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from commands import interrupt
 from store.connect import open_store
 from tests import invariants
 from tests.conftest import CLADE
@@ -23,6 +24,24 @@ SILENT_SECONDS = 9.0  # longer than a request would wait
 RUN_SECONDS = 300
 READS = ("GetItem", "BatchGetItem", "Query", "Scan", "DescribeTable")
 CITIES = 400
+
+
+async def _press() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.sleep(30)
+
+
+@pytest.mark.parametrize("press", [lambda: signal.raise_signal(signal.SIGINT), lambda: interrupt.run(_press())])
+def test_a_second_press_is_ignored_from_the_first_one_on(press: Callable[[], None]) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        interrupt.catch()
+        with pytest.raises(interrupt.Interrupted):
+            press()
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 class Table:
