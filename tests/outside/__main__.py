@@ -12,6 +12,7 @@ from tests.outside.processes import place
 from tests.outside.proven import Run
 
 TURN_SECONDS = 120.0
+TURN_DOCUMENTS = 1000
 
 
 def main() -> int:
@@ -22,6 +23,7 @@ def main() -> int:
     parser.add_argument("--store", choices=("sqlite", "dynamodb"), default="sqlite")
     parser.add_argument("--seed", type=int, default=None, help="of the first turn; a new one by default")
     parser.add_argument("--part", choices=_choices(names), action="append", help="only this one; may be repeated")
+    parser.add_argument("--documents", type=int, default=0, help="of the fuzzer at least, in turns of 1000")
     parser.add_argument("--save", type=Path, metavar="FILE", help="for docs/proven.md, if nothing is wrong")
     options = parser.parse_args()
 
@@ -32,14 +34,16 @@ def main() -> int:
     end = time.monotonic() + options.minutes * 60
     done = Run()
     turn = 0
-    while turn == 0 or time.monotonic() < end:
+    least = {"least": TURN_DOCUMENTS} if options.documents else {}
+    while turn == 0 or time.monotonic() < end or turn * TURN_DOCUMENTS < options.documents:
         left = max(end - time.monotonic(), 0)
         for part in chosen:
             began = time.monotonic()
             print(f"{part.name} on {options.store}, seed {seed + turn}", flush=True)
             try:
                 with place(options.store) as found:
-                    counts = part.run(found, seed + turn, began + min(left / len(chosen), TURN_SECONDS))
+                    until = began + min(left / len(chosen), TURN_SECONDS)
+                    counts = part.run(found, seed + turn, until, **(least if part.name == "fuzzer" else {}))
             except Wrong as wrong:
                 print(f"\n{part.name} --store {options.store} --seed {seed + turn}\n{wrong}", file=sys.stderr)
                 return 1

@@ -4,9 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.outside.processes import Place
-
-Run = Callable[[Place, int, float], Counter[str]]
+Run = Callable[..., Counter[str]]
 
 
 @dataclass(frozen=True)
@@ -14,7 +12,8 @@ class Part:
     """A part: `run(place, seed, until)` works until `until` (of time.monotonic) and raises Wrong.
 
     It returns how many operations of each kind were made and compared, for `docs/proven.md`; at least one round is
-    made, however short the time. `promises` are the sentences of the docs that it tries, each as (page, sentence).
+    made, however short the time, and of the fuzzer so many documents as a fourth argument says. `promises` are the
+    sentences of the docs that it tries, each as (page, sentence).
     """
 
     name: str

@@ -22,5 +22,7 @@ PART = Part(
         ("reference/errors.md", "The document does not match the schema."),
         ("federation.md", "An entity that does not exist is null without an error."),
         ("attributes.md", "name of a member"),
+        ("attributes.md", "An exception in it is logged, and is an error of this field only."),
+        ("reference/errors.md", "Stored data does not match its hierarchy; the rest of the response is valid."),
     ),
 )

@@ -2,10 +2,12 @@
 
 import itertools
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.outside.processes import EXTREMES, Place, Server, command
+from tests.outside.fuzzer.damage import Damage
+from tests.outside.processes import EXTREMES, HERE, Place, Server, command
 
 Row = dict[str, Any]
 DEEP = 31
@@ -122,6 +124,61 @@ def things() -> list[Row]:
     return rows
 
 
+FAILING = HERE / "classes" / "failing.py"
+RAISES, WRONG_TYPE = "INTERNAL_SERVER_ERROR", "BAD_DATA"
+
+
+@dataclass(frozen=True)
+class Fails:
+    """The outcome of a computed field: an error with this code."""
+
+    code: str
+
+
+def parts() -> list[Row]:
+    """Parts of which some have a computed field that fails, alone, beside others and in rows."""
+    price = {"amount": "2.50", "currency": "EUR"}
+    return [
+        _row("M", "UNIT", "Mill", note="a mill", size=0, tags=["big"], names={"de": "Mühle"}),
+        _row("M/a", "UNIT", "Axle", note="an axle", size=1, tags=["x", "y"], price=price, kind="MADE"),
+        _row("M/a/1", "SCREW", "one", note="first", length="1.5", names={"de": "eins", "fr": "un"}),
+        _row("M/a/2", "SCREW", "two", length="0.5"),
+        _row("M/a/x", "SCREW", "ex", note="x"),
+        _row("M/b", "UNIT", "Belt", size=2, tags=["soft"]),
+        _row("M/b/c", "UNIT", "Clasp", note="clasp", size=3, kind="BOUGHT"),
+        _row("M/b/c/x1", "SCREW", "ex one"),
+        _row("M/b/d", "UNIT", "Disc", size=5, tags=[]),
+        _row("M/c", "UNIT", "Crank", note="crank", price=price, size=3, names={"de": "Kurbel"}),
+        _row("M/c/s", "SCREW", "screw", note="s", length="12"),
+        _row("M/x", "SCREW", "x of the mill", note="x"),
+        _row("N", "UNIT", "Nail box", size=4, note="nails"),
+        _row("N/a", "UNIT", "full", size=4, note="full", tags=["a"], names={"de": "voll"}),
+        _row("N/a/1", "SCREW", "n one", note="1", length="3"),
+        _row("N/a/2", "SCREW", "n two", note="2", length="4"),
+        _row("N/b", "UNIT", "empty", size=2),
+        _row("O", "SCREW", "lone", note="lone"),
+        _row("P", "UNIT", "Pin box", size=1, note="pins"),
+        _row("P/a", "SCREW", "pin a", note="a"),
+        _row("P/b", "SCREW", "pin b", note="b", length="1"),
+        _row("x", "SCREW", "lone x"),
+    ]  # fmt: skip
+
+
+def computed_parts(row: Row) -> Row:
+    """What the computed fields of classes/failing.py have for a row, by the names of their fields."""
+    size, note = row.get("size"), row.get("note")
+    found: Row = {"noteLength": Fails(RAISES) if note is None else len(note)}
+    if row["level"] == "SCREW":
+        key = row["path"].rpartition("/")[2]
+        return {**found, "share": Fails(RAISES) if key.startswith("x") else key}
+    return {
+        **found,
+        "share": 1 / size if size else Fails(RAISES),
+        "odd": Fails(WRONG_TYPE) if size == 3 else size,
+        "labels": Fails(WRONG_TYPE) if size == 2 else row.get("tags"),
+    }
+
+
 @dataclass(frozen=True)
 class DataSet:
     """Hierarchies that one server serves: their rows, the mutations after the import, and what these led to."""
@@ -133,6 +190,8 @@ class DataSet:
     redirects: dict[str, str]
     reordered: tuple[str, ...]  # first among the siblings of their level
     changed: dict[str, Row]
+    computed: Callable[[Row], Row] | None = None
+    damage: Damage = field(default_factory=dict)
 
     def now(self, hierarchy: str) -> list[Row]:
         """The rows of its nodes after the past."""
@@ -196,3 +255,45 @@ def builtin() -> DataSet:
     served = "graph.hierarchies.locations,graph.hierarchies.categories"
     changed = {"US/NE/Omaha": {"population": 486_052, "timezone": None}, "Books": {"names": {"de": "Bücher"}}}
     return DataSet("builtin", served, rows, past, redirects, ("US/NE/Omaha",), changed)
+
+
+def failing() -> DataSet:
+    """Computed fields that fail."""
+    past = """
+    mutation {
+      updatePart(input: {node: {path: "M/a"}, attributes: {unit: {size: 0}}}) { __typename }
+      a: updatePart(input: {node: {path: "M/a"}, name: "Axle two", attributes: {unit: {size: 3}}}) { __typename }
+      b: updatePart(input: {node: {path: "M/c/s"}, attributes: {screw: {note: null}}}) { __typename }
+      movePart(input: {node: {path: "M/b/d"}, key: "x d"}) { __typename }
+      gone: createPart(input: {key: "gone", name: "gone", attributes: {unit: {size: 2}}}) { node { id } }
+      c: updatePart(input: {node: {path: "gone"}, attributes: {unit: {size: 0, note: "n"}}}) { __typename }
+      deletePart(input: {node: {path: "gone"}}) { __typename }
+    }
+    """
+    changed = {"M/a": {"name": "Axle two", "size": 3}, "M/c/s": {"note": None}}
+    return DataSet("failing", str(FAILING), {"part": parts()}, past, {"M/b/d": "M/b/x d"}, (), changed, computed_parts)
+
+
+def damaged() -> DataSet:
+    """Nodes whose items another tool has changed, so that the node or one of its fields cannot be read.
+
+    Of P/a there is no record any more, so a list for which its item is read fails: it is among the nodes of a tree of
+    its own, since it follows from other lists and from the cache which read a list is taken from.
+    """
+    damage: Damage = {
+        "M/a": ("size", "large"),
+        "M/a/1": ("names", {"de": 5}),
+        "M/a/x": ("note", 7),
+        "M/b/c": ("kind", "stolen"),
+        "M/b/c/x1": ("length", "long"),
+        "M/c": ("price", "cheap"),
+        "N/a/1": ("names", "none"),
+        "N/a/2": ("level", "NOTHING"),
+        "N/b": ("tags", {"no": "list"}),
+        "O": ("note", ["a", "b"]),
+        "P/a": ("name", None),
+    }
+    return replace(failing(), name="damaged", damage=damage)
+
+
+SETS = (extremes, builtin, failing, damaged)

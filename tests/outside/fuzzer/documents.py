@@ -8,32 +8,37 @@ from typing import Any
 from graphql import (
     GraphQLBoolean,
     GraphQLField,
+    GraphQLID,
     GraphQLInputObjectType,
     GraphQLInterfaceType,
     GraphQLList,
     GraphQLNonNull,
     GraphQLObjectType,
+    GraphQLString,
     GraphQLUnionType,
     get_named_type,
     get_nullable_type,
     is_composite_type,
+    parse,
+    validate,
 )
 
 from tests.outside.fuzzer.client import Document
 from tests.outside.fuzzer.snapshot import Snapshot
 from tests.outside.fuzzer.values import Name, Values
 
+REPRESENTED = {"id": GraphQLID, "path": GraphQLString}  # in a representation, which has no input type
 RELATIONS = ("parent", "ancestors", "children", "descendants")
 COUNTS = ("childCount", "descendantCount", "revision", "totalCount", "depth")
 Scope = dict[str, str]
 ROOT_WEIGHTS = {
     "_entities": 3,
-    "hierarchies": 1,
+    "hierarchies": 2,
     "_service": 0,
-    "move": 0.5,
-    "moves": 0.5,
-    "changes": 1,
-    "deletedNode": 1,
+    "move": 1,
+    "moves": 1.5,
+    "changes": 3,
+    "deletedNode": 4,
 }
 
 
@@ -45,7 +50,7 @@ class Budget:
     depth: int
     aliases: int = 28
     directives: int = 20
-    variables: int = 12
+    variables: int = 16
 
 
 @dataclass
@@ -56,6 +61,18 @@ class Fragment:
     scope: Scope
 
 
+@dataclass(frozen=True)
+class Variable:
+    """A variable: what it is for, and whether it may be null or left out."""
+
+    name: str
+    argument: str
+    kind: Any
+    path: tuple[str, ...]
+    nullable: bool
+    optional: bool
+
+
 @dataclass
 class Draft:
     """A document while it is made."""
@@ -64,6 +81,7 @@ class Draft:
     variables: dict[str, Any] = field(default_factory=dict)
     declared: list[str] = field(default_factory=list)
     fragments: list[Fragment] = field(default_factory=list)
+    made: list[Variable] = field(default_factory=list)
 
 
 class Maker:
@@ -84,17 +102,38 @@ class Maker:
         return self._document("query", " ".join(roots))
 
     def payload(self, interface: str) -> tuple[str, str, dict[str, Any]]:
-        """A selection of a node of a hierarchy, with the definitions of its fragments and no variables."""
-        self.draft = Draft(Budget(self.random.choice((5, 10, 20)), 4, variables=0))
-        kind = self.schema.type_map[interface]
-        text = self._selection(kind, {}, 1)
-        return text, " ".join(fragment.text for fragment in self.draft.fragments), {}
+        """A selection of a node of a hierarchy, which can be merged, with the definitions of its fragments and no
+        variables.
+        """
+        while True:
+            self.draft = Draft(Budget(self.random.choice((5, 10, 20)), 4, variables=0))
+            text = self._selection(self.schema.type_map[interface], {}, 1)
+            fragments = " ".join(fragment.text for fragment in self.draft.fragments)
+            query = f'{{ node(id: "") {{ ... on {interface} {{ {text} }} }} }} {fragments}'
+            if not validate(self.schema, parse(query)):
+                return text, fragments, {}
 
     def _document(self, operation: str, roots: str) -> Document:
         declared = ", ".join(self.draft.declared)
         head = f"{operation} Q({declared})" if declared else self.random.choice((operation, f"{operation} Q"))
         text = f"{head} {{ {roots} }} {' '.join(fragment.text for fragment in self.draft.fragments)}"
-        return Document(text.strip(), self.draft.variables)
+        others = tuple(self._others() for _ in range(self.random.choice((1, 1, 2)))) if self.draft.made else ()
+        return Document(text.strip(), self.draft.variables, others)
+
+    def _others(self) -> dict[str, Any]:
+        """Other values of the variables: most valid, some the same, null, left out, or an error."""
+        values = dict(self.draft.variables)
+        for one in self.draft.made:
+            roll = self.random.random()
+            if roll < 0.12 and one.nullable:
+                values[one.name] = None
+            elif roll < 0.16 and one.optional:
+                values.pop(one.name, None)
+            elif roll < 0.26:
+                values[one.name] = self.values.wrong(one.argument, one.kind, one.path)
+            elif roll < 0.9:
+                values[one.name] = self.values.of(one.argument, one.kind, one.path)
+        return values
 
     def _root(self, scope: Scope) -> str:
         assert self.schema.query_type
@@ -147,9 +186,10 @@ class Maker:
             if not is_composite_type(inner):
                 names += [name] * (5 if name in COUNTS or one.args else 1)
             elif not is_deep:
-                names += [name] * (5 if name in RELATIONS else 4 if name in ("nodes", "edges") else 1)
-            elif not (name in RELATIONS or "history" in name or "Revision" in inner.name):
-                names.append(name)
+                weight = 5 if name in RELATIONS else 4 if name in ("nodes", "edges") else 1
+                names += [name] * (3 if _is_past(name, inner) else weight)
+            elif not (name in RELATIONS or (depth > self.draft.budget.depth and _is_past(name, inner))):
+                names += [name] * (2 if _is_past(name, inner) else 1)
         return names
 
     def _fragment(self, kind: Any, scope: Scope, depth: int) -> str:
@@ -183,7 +223,10 @@ class Maker:
         own = [kind] if isinstance(kind, GraphQLInterfaceType) else []
         return [*own, *{one.name: one for one in (*possible, *interfaces)}.values()]
 
-    def _field(self, parent: Any, name: str, field_: GraphQLField, scope: Scope, depth: int) -> str:
+    def _field(
+        self, parent: Any, name: str, field_: GraphQLField, scope: Scope, depth: int, *, again: bool = False
+    ) -> str:
+        """A field, and now and then the same one `again` under another key, with other arguments and selections."""
         budget = self.draft.budget
         budget.fields -= 1
         arguments = self._arguments(name, field_, depth)
@@ -191,16 +234,19 @@ class Maker:
         if self._chance(0.06) and budget.aliases > 0:
             alias = self.random.choice(("a", "b", "name", "nodes", "x1", "_"))
         signature = f"{name}{arguments} {field_.type}"
-        if not self._claim(scope, alias or name, signature):
-            alias = next((f"k{n}" for n in range(30) if self._claim(scope, f"k{n}", signature)), "")
+        if again or not self._claim(scope, alias or name, signature):
+            alias = next((f"k{n}" for n in range(30) if f"k{n}" not in scope), "")
             if budget.aliases <= 0 or not alias:
                 return ""
+            scope[alias] = signature
         budget.aliases -= bool(alias)
         text = f"{f'{alias}: ' if alias else ''}{name}{arguments}{self._directives()}"
         inner = get_named_type(field_.type)
         if is_composite_type(inner):
             below = depth + (name not in ("nodes", "edges", "node"))
             text += f" {{ {self._selection(inner, {}, below)} }}"
+        if not again and depth and budget.fields > 0 and self._chance(0.12 if is_composite_type(inner) else 0.04):
+            text += f" {self._field(parent, name, field_, scope, depth, again=True)}"
         return text
 
     def _claim(self, scope: Scope, name: str, signature: str) -> bool:
@@ -209,6 +255,7 @@ class Maker:
     def _arguments(self, name: str, field_: GraphQLField, depth: int) -> str:
         given = []
         lookup = set(field_.args) == {"path", "id"} and self.random.random() < 0.95
+        known = "deletedNode" if name == "deletedNode" else ""
         chosen = self.random.choice(("path", "path", "id")) if lookup else None
         for argument, one in field_.args.items():
             must = isinstance(one.type, GraphQLNonNull) and one.default_value.__class__.__name__ == "UndefinedType"
@@ -217,53 +264,56 @@ class Maker:
             )
             if must or argument == chosen or (not lookup and self._chance(share)):
                 value = self.values.lookup(argument, get_named_type(field_.type).name) if argument == chosen else None
-                given.append(f"{argument}: {self._value(argument, one.type, value)}")
+                given.append(f"{argument}: {self._value(known or argument, one.type, value)}")
         return f"({', '.join(given)})" if given else ""
 
     def _value(self, name: str, kind: Any, chosen: Any = None) -> str:
         is_needed = isinstance(kind, GraphQLNonNull)
         if not is_needed and self._chance(0.04):
-            return self._variable(kind, None) if self._chance(0.5) else "null"
+            return self._variable(name, kind, None) if self._chance(0.5) else "null"
         value = self.values.of(name, kind) if chosen is None else chosen
-        return self._variable(kind, value) if self._chance(0.25) else self._literal(value, kind)
+        return self._variable(name, kind, value) if self._chance(0.4) else self._literal(value, kind, name)
 
-    def _variable(self, kind: Any, value: Any) -> str:
+    def _variable(self, argument: str, kind: Any, value: Any, path: tuple[str, ...] = ()) -> str:
+        """A new variable with this value, for an argument or for what is at a path in it."""
         draft = self.draft
         if draft.budget.variables <= 0:
-            return self._literal(value, kind) if value is not None else "null"
+            return self._literal(value, kind, argument, path) if value is not None else "null"
         draft.budget.variables -= 1
         name = f"v{len(draft.declared)}"
         text = str(kind)
         roll = self.random.random()
-        if value is None:
-            draft.declared.append(f"${name}: {text}")
-            if roll < 0.5:
-                draft.variables[name] = None
-        elif roll < 0.3:
-            draft.declared.append(f"${name}: {text.rstrip('!')} = {self._literal(value, kind, variables=False)}")
-        elif roll < 0.4:
-            draft.declared.append(f"${name}: {text.rstrip('!')}! = {self._literal(value, kind, variables=False)}")
-            draft.variables[name] = value
-        else:
-            draft.declared.append(f"${name}: {text}{'!' if roll < 0.6 and not text.endswith('!') else ''}")
+        default = f" = {self._literal(value, kind)}" if value is not None and roll < 0.4 else ""
+        if value is None or default:
+            text = text.removesuffix("!") + ("!" if value is not None and roll > 0.3 else "")
+        elif roll < 0.6 and not text.endswith("!"):
+            text += "!"
+        draft.declared.append(f"${name}: {text}{default}")
+        nullable = not text.endswith("!")
+        draft.made.append(Variable(name, argument, kind, path, nullable, nullable or bool(default)))
+        if not (roll < 0.3 if default else value is None and roll >= 0.5):
             draft.variables[name] = value
         return f"${name}"
 
-    def _literal(self, value: Any, kind: Any, *, variables: bool = True) -> str:
+    def _literal(self, value: Any, kind: Any, argument: str = "", path: tuple[str, ...] = ()) -> str:
+        """A literal, with variables inside of it if it is one for an argument."""
         kind = get_nullable_type(kind) if kind is not None else None
         if isinstance(value, list):
             inner = kind.of_type if isinstance(kind, GraphQLList) else None
-            return f"[{', '.join(self._inner(one, inner, variables) for one in value)}]"
+            return f"[{', '.join(self._inner(one, inner, argument, (*path, '[]')) for one in value)}]"
         if isinstance(value, dict):
             fields = kind.fields if isinstance(kind, GraphQLInputObjectType) else {}
-            types = {key: fields[key].type if key in fields else None for key in value}
-            return f"{{{', '.join(f'{key}: {self._inner(one, types[key], variables)}' for key, one in value.items())}}}"
+            types = {key: fields[key].type if key in fields else REPRESENTED.get(key) for key in value}
+            inside = [f"{key}: {self._inner(one, types[key], argument, (*path, key))}" for key, one in value.items()]
+            return f"{{{', '.join(inside)}}}"
         return str(value) if isinstance(value, Name) else json.dumps(value, ensure_ascii=False)
 
-    def _inner(self, value: Any, kind: Any, variables: bool) -> str:
-        if variables and kind is not None and value is not None and self._chance(0.08):
-            return self._variable(kind, value)
-        return self._literal(value, kind, variables=variables)
+    def _inner(self, value: Any, kind: Any, argument: str, path: tuple[str, ...]) -> str:
+        if argument and kind is not None and value is not None and self._chance(0.15):
+            keys = [part for part in path if part != "[]"]
+            named = keys[-1] if argument in ("where", "orderBy", "representations") and keys else argument
+            return self._variable(named, kind, value, path)
+        return self._literal(value, kind, argument, path)
 
     def _directives(self) -> str:
         if not self._chance(0.05) or self.draft.budget.directives <= 0:
@@ -272,11 +322,11 @@ class Maker:
         kind = GraphQLNonNull(GraphQLBoolean)
         value = self._chance(0.5)
         if self._chance(0.1) and self.draft.budget.variables > 0:  # a condition that is null is an error of the object
-            condition = self._variable(kind, value)
+            condition = self._variable("if", kind, value)
             self.draft.declared[-1] = f"{condition}: Boolean = true"
             self.draft.variables[condition[1:]] = None
             return f" @{self.random.choice(('skip', 'include'))}(if: {condition})"
-        condition = self._variable(kind, value) if self._chance(0.6) else self._literal(value, kind)
+        condition = self._variable("if", kind, value) if self._chance(0.7) else self._literal(value, kind)
         return f" @{self.random.choice(('skip', 'include'))}(if: {condition})"
 
     def _chance(self, share: float) -> bool:
@@ -285,6 +335,10 @@ class Maker:
 
 def _agree(one: Scope, other: Scope) -> bool:
     return all(other.get(name, signature) == signature for name, signature in one.items())
+
+
+def _is_past(name: str, kind: Any) -> bool:
+    return name in ("history", "atRevision") or "Revision" in kind.name
 
 
 def _is_level(field_: GraphQLField) -> bool:

@@ -3,6 +3,7 @@
 import { createInterface } from "node:readline";
 import { GraphQLError, buildSchema, execute, getNamedType, isEnumType, isInterfaceType, isListType, isObjectType,
   parse, validate } from "graphql";
+import { collectSubfields } from "graphql/execution/collectFields.js";
 import { Lists, Refused, Unsure } from "./conditions.mjs";
 import { Hierarchy, page } from "./relations.mjs";
 import { choose, isUsualTag } from "./text.mjs";
@@ -66,27 +67,50 @@ function ask(query, variables) {
   return world.asked.get(key);
 }
 
-/** What Clade says about one field of the root, or of one node by its path, if it is asked for nothing else. */
-async function alone(parent, field, args, selection, node = null) {
+/**
+ * What Clade says about one field of the root, of one node by its path, or of one deleted node, if it is asked for
+ * nothing else. Nulls that have an error become that error; one that has come from below is the field's own if `exact`
+ * (nothing else would have been selected), and otherwise says nothing about other selections.
+ */
+async function alone(parent, field, args, selection, node = null, exact = false) {
   const given = field.args.filter(({ name }) => args[name] !== undefined);
   const defined = given.map(({ name, type }) => `$${name}: ${type}`);
   const inner = `${field.name}${given.length ? `(${given.map(({ name }) => `${name}: $${name}`).join(", ")})` : ""}${selection}`;
   const variables = Object.fromEntries(given.map(({ name }) => [name, args[name]]));
-  if (node) {
+  let body = inner;
+  let above = [];
+  if (node?.$deleted) {
+    defined.push("$nodeId: ID!");
+    variables.nodeId = node.$deleted;
+    [body, above] = [`deletedNode(id: $nodeId) { ${inner} }`, ["deletedNode"]];
+  } else if (node) {
     defined.push("$nodePath: Path!");
     variables.nodePath = node.path;
+    above = [node.$hierarchy.fields.field];
+    body = `${above[0]}(path: $nodePath) { ... on ${node.__typename} { ${inner} } }`;
   }
   const head = defined.length ? `query(${defined.join(", ")})` : "query";
-  const type = node ? node.__typename : null;
-  const body = node ? `${node.$hierarchy.fields.field}(path: $nodePath) { ... on ${type} { ${inner} } }` : inner;
   const answer = await ask(`${head} { ${body} }`, variables);
-  if (answer.errors?.length) {
-    const wanted = write(node ? [node.$hierarchy.fields.field, field.name] : [field.name]);
-    const own = answer.errors.find((error) => write(error.path) === wanted);
-    if (own || !answer.data) throw failure((own ?? answer.errors[0]).extensions?.code, (own ?? answer.errors[0]).message);
+  if (!answer.data) throw toFailure(answer.errors[0]);
+  if (!answer.$placed) for (const error of answer.errors ?? []) placeError(answer.data, error, [...above, field.name], exact);
+  answer.$placed = true;
+  const holder = above.length ? answer.data[above[0]] : answer.data;
+  const value = holder instanceof Error ? holder : holder[field.name];
+  if (value instanceof Error) throw value;
+  return value;
+}
+
+const toFailure = ({ extensions, message }) => failure(extensions?.code, message);
+
+function placeError(data, error, own, exact) {
+  const { path } = error;
+  for (let i = 0; path && data && !(data instanceof Error) && i < path.length; i++) {
+    if (data[path[i]] === null) {
+      const isBelow = i < path.length - 1 && !(i < own.length && path.length <= own.length);
+      data[path[i]] = isBelow && !exact ? new Skip("an error below") : toFailure(error);
+    }
+    data = data[path[i]];
   }
-  const data = node ? answer.data[node.$hierarchy.fields.field] : answer.data;
-  return { value: data[field.name], errors: answer.errors ?? [] };
 }
 
 const nodeAt = (path) => {
@@ -135,14 +159,15 @@ function everything(type, depth = 0, aliased = new Set()) {
 /** Values that were read become what the resolvers below take. */
 function place(value) {
   if (Array.isArray(value)) return value.map(place);
-  if (!value || typeof value !== "object") return value;
+  if (!value || typeof value !== "object" || value instanceof Error) return value;
   if (value.__typename && "path" in value && nodeAt(value.path)?.__typename === value.__typename && Object.keys(value).length === 2) {
-    return nodeAt(value.path);
+    return readable(nodeAt(value.path));
   }
   const prefix = `${value.__typename}__`;
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key.startsWith(prefix) ? key.slice(prefix.length) : key, place(one)]));
 }
 
+const DAMAGED = "damaged nodes";
 const LISTS = new Set(["children", "descendants"]);
 const PAGING = ["first", "last", "after", "before"];
 const listKey = (node, kind, args) =>
@@ -150,30 +175,34 @@ const listKey = (node, kind, args) =>
 
 async function connection(info, node, kind, args, hierarchy) {
   const field = info.parentType.getFields()[info.fieldName];
-  const read = () => alone(info.parentType, field, args,
-    " { nodes { path } edges { cursor } totalCount pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }", node);
+  const of = (selection) => alone(info.parentType, field, args, ` { ${selection} }`, node, true);
+  const read = () => of("nodes { path } edges { cursor } totalCount pageInfo { hasNextPage hasPreviousPage startCursor endCursor }");
   const key = listKey(node ?? { path: hierarchy.name }, kind, args);
   let whole, cut;
   try {
     whole = hierarchy.whole(kind, node, args, world.lists);
+    const isCompared = args.where || args.orderBy;
+    if (hierarchy[kind](node).some((one) => one.$unreadable || (isCompared && one.$isDamaged))) throw new Unsure(DAMAGED);
     cut = page(whole, args, (cursor) => {
       const known = world.cursors.get(cursor);
       if (known?.key !== key) throw new Unsure("a cursor of another list");
       return whole.findIndex((one) => one.path === known.path);
     });
   } catch (error) {
-    if (error instanceof Refused) throw failure(undefined, error.message);
+    if (error instanceof Refused) throw failure("BAD_USER_INPUT", error.message);
     if (!(error instanceof Unsure)) throw error;
     world.unsure.set(error.message, (world.unsure.get(error.message) ?? 0) + 1);
-    const { value } = await read();
-    if (!value) return value;
-    const nodes = value.nodes.map(({ path }) => hierarchy.byPath.get(path));
-    count(nodes.length);
-    return { ...value, nodes, edges: nodes.map((one, i) => ({ cursor: value.edges[i].cursor, node: one })) };
+    const value = await (error.message === DAMAGED ? of(selected(info)) : read());
+    const at = ({ path }) => hierarchy.byPath.get(path);
+    count((value.nodes ?? value.edges ?? []).length);
+    return {
+      ...value, nodes: value.nodes?.map(at),
+      edges: value.edges?.map(({ cursor, node: one }, i) => ({ cursor, node: one ? at(one) : value.nodes && at(value.nodes[i]) })),
+    };
   }
   count(args.where || args.orderBy ? hierarchy.whole(kind, node, { ...args, where: null, orderBy: null }, world.lists).length : cut.nodes.length);
   const said = async () => {
-    const { value } = await read();
+    const value = await read();
     if (write(value.nodes.map(({ path }) => path)) !== write(cut.nodes.map(({ path }) => path))) {
       world.wrong.push({ list: key, args, expected: cut.nodes.map(({ path }) => path), got: value.nodes.map(({ path }) => path) });
     }
@@ -194,6 +223,31 @@ async function connection(info, node, kind, args, hierarchy) {
   };
 }
 
+/** What a list that has damaged nodes is asked for, since it depends on what is selected whether these are read. */
+function selected(info) {
+  const fieldsOf = (type, nodes) => {
+    try {
+      return [...collectSubfields(info.schema, info.fragments, info.variableValues, type, nodes).values()];
+    } catch {
+      throw new Skip("a condition that is null in a damaged list");
+    }
+  };
+  const parts = fieldsOf(getNamedType(info.returnType), info.fieldNodes).map((nodes) => {
+    const name = nodes[0].name.value;
+    if (name === "nodes") return "nodes { path }";
+    if (name === "pageInfo") return "pageInfo { hasNextPage hasPreviousPage startCursor endCursor }";
+    if (name !== "edges") return name;
+    const type = getNamedType(getNamedType(info.returnType).getFields().edges.type);
+    return fieldsOf(type, nodes).some(([one]) => one.name.value === "node") ? "edges { cursor node { path } }" : "edges { cursor }";
+  });
+  return [...new Set(parts)].sort().join(" ") || "__typename";
+}
+
+/** A node, or the error of one that cannot be read. */
+const readable = (node) => (node?.$unreadable ? failure(node.$unreadable) : node);
+
+const isReadable = (node) => Boolean(node && !node.$unreadable);
+
 function count(nodes) {
   world.nodes += nodes;
   if (world.nodes > 40000) throw new TooMuch();
@@ -209,12 +263,15 @@ async function nodeField(node, name, args, info) {
   const hierarchy = node.$hierarchy;
   if (LISTS.has(name)) return connection(info, node, name, args, hierarchy);
   const field = info.parentType.getFields()[name];
-  const replay = async () => place((await alone(info.parentType, field, args, everything(field.type), node)).value);
+  const replay = async () => place(await alone(info.parentType, field, args, everything(field.type), node));
+  if (node.$damaged && name in node.$damaged) throw failure(node.$damaged[name]);
+  if (node.$isDamaged && Object.keys(args).length && name !== "history") return replay();
   switch (name) {
     case "levelName": return node.level;
     case "parent": case "ancestors": {
       count(name === "ancestors" ? hierarchy.ancestors(node).length : 1);
-      return hierarchy[name](node);
+      const found = hierarchy[name](node);
+      return Array.isArray(found) ? found.map(readable) : readable(found);
     }
     case "childCount": case "descendantCount": {
       if (args.level?.length === 0) return replay();
@@ -230,7 +287,7 @@ async function nodeField(node, name, args, info) {
     case "history": return history(node, field, args, info);
     case "atRevision": {
       world.past += 1;
-      return revision((await alone(info.parentType, field, args, everything(field.type), node)).value);
+      return revision(await alone(info.parentType, field, args, everything(field.type), node));
     }
     default: return localized(node[name]);
   }
@@ -239,9 +296,10 @@ async function nodeField(node, name, args, info) {
 /** A page of the revisions, cut from all of them; the cursors of all are those of a page. */
 async function history(node, field, args, info) {
   world.past += 1;
-  const selection = ` { totalCount edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } nodes ${everything(world.schema.getType(`${node.$hierarchy.interface}Revision`))} }`;
-  const { value: all } = await alone(info.parentType, field, {}, selection, node);
-  const key = listKey(node, "history", {});
+  const selection = ` { totalCount edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } nodes ${everything(getNamedType(getNamedType(field.type).getFields().nodes.type))} }`;
+  const all = await alone(info.parentType, field, {}, selection, node);
+  if (!all) return all;
+  const key = listKey(node.$deleted ? { path: node.$deleted } : node, "history", {});
   const revisions = all.nodes.map((one, i) => ({ ...revision(one), $cursor: all.edges[i].cursor }));
   for (const one of revisions) world.cursors.set(one.$cursor, { key, path: String(one.revision) });
   let cut;
@@ -252,13 +310,13 @@ async function history(node, field, args, info) {
       return revisions.findIndex((one) => String(one.revision) === known.path);
     });
   } catch (error) {
-    if (error instanceof Refused) throw failure(undefined, error.message);
+    if (error instanceof Refused) throw failure("BAD_USER_INPUT", error.message);
     if (!(error instanceof Unsure)) throw error;
     world.unsure.set(error.message, (world.unsure.get(error.message) ?? 0) + 1);
-    const { value } = await alone(info.parentType, field, args, selection, node);
+    const value = await alone(info.parentType, field, args, selection, node);
     return value && { ...value, nodes: value.nodes.map(revision), edges: value.nodes.map((one, i) => ({ cursor: value.edges[i].cursor, node: revision(one) })) };
   }
-  const asked = (name) => alone(info.parentType, field, args, selection, node).then(({ value }) => value.pageInfo[name]);
+  const asked = (name) => alone(info.parentType, field, args, selection, node).then((value) => value.pageInfo[name]);
   return {
     totalCount: revisions.length,
     nodes: cut.nodes,
@@ -281,6 +339,7 @@ function localized(value) {
 
 function texts(source, name, args, plain) {
   const found = args.languages == null ? null : chosen(source, args.languages);
+  if (args.languages?.length > 20 || args.languages?.some((tag) => tag.includes(" "))) throw failure("BAD_USER_INPUT");
   if (found === undefined) throw new Skip("languages");
   return name === "language" ? found?.language ?? null : found?.text ?? plain;
 }
@@ -289,18 +348,14 @@ class Skip extends Error {}
 async function root(name, args, info) {
   const field = info.parentType.getFields()[name];
   const replay = async () => {
-    const { value, errors } = await alone(info.parentType, field, args, everything(field.type));
-    if (Array.isArray(value)) {
-      const broken = new Map(errors.filter(({ path }) => path?.length === 2).map((one) => [one.path[1], one]));
-      return value.map((one, i) => (broken.has(i) ? failure(broken.get(i).extensions?.code) : place(one)));
-    }
-    return name === "deletedNode" && value ? { ...value, $deleted: args.id, lastRevision: revision(value.lastRevision) } : place(value);
+    const value = await alone(info.parentType, field, args, everything(field.type));
+    return name === "deletedNode" && value ? { ...place(value), $deleted: args.id, lastRevision: revision(value.lastRevision) } : place(value);
   };
   for (const hierarchy of world.hierarchies) {
     if (name === hierarchy.fields.listField) return connection(info, null, "roots", args, hierarchy);
     if (name === `${hierarchy.fields.listField}ByPath`) {
       count(args.paths.length);
-      if (args.paths.length > 100 || !args.paths.every((path) => hierarchy.byPath.has(path))) return replay();
+      if (args.paths.length > 100 || !args.paths.every((path) => isReadable(hierarchy.byPath.get(path)))) return replay();
       return args.paths.map((path) => hierarchy.byPath.get(path));
     }
   }
@@ -310,11 +365,11 @@ async function root(name, args, info) {
     if ((args.path == null) === (args.id == null)) throw failure("BAD_USER_INPUT");
     const node = args.path != null ? nodeAt(args.path) : nodeOf(args.id);
     const isOf = node && (node.$hierarchy.interface === single.name || node.__typename === single.name);
-    if (!node || !isOf) return replay();
+    if (!isReadable(node) || !isOf) return replay();
     return node;
   }
-  if (name === "node" && nodeOf(args.id)) return nodeOf(args.id);
-  if (name === "nodes" && args.ids.every(nodeOf)) {
+  if (name === "node" && isReadable(nodeOf(args.id))) return nodeOf(args.id);
+  if (name === "nodes" && args.ids.map(nodeOf).every(isReadable)) {
     count(args.ids.length);
     return args.ids.map(nodeOf);
   }
@@ -331,12 +386,19 @@ async function resolve(source, args, context, info) {
   if (source.$revision && name === "name") {
     return args.languages == null ? source.name : texts(source.names, name, args, source.name);
   }
-  if (source.$deleted && (name === "history" || name === "atRevision")) throw new Skip(name);
+  if (source.$deleted && (name === "history" || name === "atRevision")) {
+    const field = info.parentType.getFields()[name];
+    if (name === "history") return history(source, field, args, info);
+    world.past += 1;
+    return revision(await alone(info.parentType, field, args, everything(field.type), source));
+  }
   const value = source[name];
   if (value === undefined) throw new Skip(`${info.parentType.name}.${name}`);
   return localized(typeof value === "function" ? value() : value);
 }
 
+// docs/reference/errors.md: "An argument or a variable is invalid".
+const codeOf = ({ extensions, message }) => extensions?.code ?? (message.startsWith("Argument ") ? "BAD_USER_INPUT" : undefined);
 const typeResolver = (value) => value.__typename;
 
 async function answer({ query, variables }) {
@@ -349,6 +411,8 @@ async function answer({ query, variables }) {
   }
   const invalid = validate(world.schema, document);
   if (invalid.length) return { kind: "invalid", message: invalid[0].message };
+  const lines = query.split(/\r\n|[\n\r]/);
+  const inCharacters = ({ line, column }) => ({ line, column: Array.from(lines[line - 1].slice(0, column - 1)).length + 1 });
   const result = await execute({ schema: world.schema, document, variableValues: variables, fieldResolver: resolve, typeResolver });
   const originals = (result.errors ?? []).map((error) => error.originalError ?? error);
   const much = originals.some((error) => error instanceof TooMuch);
@@ -356,7 +420,7 @@ async function answer({ query, variables }) {
   const bugs = originals.filter((error) => !(error instanceof GraphQLError || error instanceof Skip || error instanceof TooMuch));
   return {
     kind: "data" in result ? "result" : "refused", data: result.data, much, skips, bugs: bugs.map((error) => error.stack),
-    errors: (result.errors ?? []).map((error) => ({ path: error.path, code: error.extensions?.code, message: error.message })),
+    errors: (result.errors ?? []).map((error) => ({ path: error.path, code: codeOf(error), message: error.message, locations: error.locations?.map(inCharacters) })),
     nodes: world.nodes, fields: world.fields, past: world.past, wrong: world.wrong,
     unsure: Object.fromEntries(world.unsure),
   };

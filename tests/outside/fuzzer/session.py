@@ -6,7 +6,7 @@ from typing import Any
 from graphql import OperationDefinitionNode, parse
 
 from tests.outside.failures import Wrong
-from tests.outside.fuzzer import compare, snapshot
+from tests.outside.fuzzer import compare, damage, snapshot
 from tests.outside.fuzzer.client import Client, Document, Reply
 from tests.outside.fuzzer.compare import Difference
 from tests.outside.fuzzer.data import DataSet
@@ -31,16 +31,28 @@ class Session:
         command("schema", str(file), store=self.store, hierarchies=data.hierarchies)
         sdl = file.read_text(encoding="utf-8")
         self.snapshot = snapshot.take(self.client, data, sdl, deleted, self.wrong)
+        if data.damage:
+            self._harm(place)
         self.oracle = Oracle(self.snapshot.world, self._ask)
         self.cursors = self._collect_cursors()
+        self._repeats = 0
         self._asked: Difference | None = None
         self._asked_document: Document | None = None
+
+    def _harm(self, place: Place) -> None:
+        """Damage nodes while no server runs, then ask for every field of each alone."""
+        self.client.close()
+        self.server.stop()
+        damage.write(place, self.store, self.data.damage)
+        self.server = place.server(self.store, hierarchies=self.data.hierarchies)
+        self.client = Client(self.server.url)
+        snapshot.read_damaged(self.client, self.snapshot)
 
     def _ask(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         """A question of the oracle: the simplest document about one field, which may not fail inside either."""
         document = Document(query, variables)
         reply = self.client.ask(document)
-        found = compare.internal(reply)
+        found = None if self.data.computed else compare.internal(reply)
         if found and not self._asked:
             self._asked, self._asked_document = found, document
         return dict(reply.body)
@@ -78,16 +90,37 @@ class Session:
     def check(self, document: Document, *, is_broken: bool = False) -> tuple[Document, Difference] | None:
         """What is wrong with the answer to a document, and the document that shows it; None if nothing is.
 
+        It is asked with its values, with others, and again with the first ones, which gives the same bytes.
         Of a broken one that graphql-js takes for valid it is open whether a scalar's own rules refuse it.
         """
-        reply = self.client.ask(document)
-        found = compare.internal(reply)
-        if found:
-            return document, found
+        first = self.client.ask(document)
+        if found := self._check_one(document, first, is_broken=is_broken):
+            return found
+        for values in document.others:
+            other = Document(document.query, values)
+            if found := self._check_one(other, self.client.ask(other), is_broken=False):
+                return (document if found[0] is other else found[0]), found[1]
+        self._repeats += 1
+        again = self.client.ask(document, by_get=self._repeats % 2 == 0)
+        self.counts["responses repeated"] += 1
+        if first.bytes == again.bytes or compare.BUDGETS & {*first.codes, *again.codes}:
+            return None
+        promise = "docs/consistency.md: while nothing is written, the same request has the same response"
+        if first.body.get("data") == again.body.get("data") and compare.left_out(first):
+            self.counts["responses repeated with others of the errors listed"] += 1
+            return None
+        pairs = zip(first.bytes, again.bytes, strict=False)
+        start = max(0, next((at for at, (a, b) in enumerate(pairs) if a != b), 0) - 200)
+        shown = slice(start, start + 1000)
+        return document, Difference("repeated", "body", promise, first.bytes[shown], again.bytes[shown])
+
+    def _check_one(self, document: Document, reply: Reply, *, is_broken: bool) -> tuple[Document, Difference] | None:
         self._asked = None
         oracle = self.oracle.answer(document.query, document.variables)
         if self._asked and self._asked_document:
             return self._asked_document, self._asked
+        if found := compare.internal(reply, oracle):
+            return document, found
         if is_broken and oracle["kind"] == "result" and "data" not in reply.body:
             self.counts["documents without a verdict"] += 1
             return None
@@ -111,9 +144,14 @@ class Session:
         self.counts["fields compared"] += oracle["fields"]
         self.counts["nodes compared"] += oracle["nodes"]
         self.counts["errors compared"] += len(oracle["errors"])
+        self.counts["further errors of a null"] += compare.further_errors(reply) if "data" in reply.body else 0
         for reason, count in oracle["unsure"].items():
             self.counts[f"lists asked alone: {reason}"] += count
-        return compare.difference(reply, oracle) or self._lost(document, reply)
+        found = compare.difference(reply, oracle, document.query) or self._lost(document, reply)
+        if found and self.data.damage and compare.met_damage(found, reply, oracle):
+            self.counts["documents that read a damaged item"] += 1
+            return None
+        return found
 
     def _refused(self, reply: Reply, oracle: dict[str, Any]) -> Difference | None:
         promise = "docs/reference/errors.md: a document that does not match the schema is refused with 400 and a code"
@@ -126,8 +164,8 @@ class Session:
         """Fields of the root that became null because of the error of another one."""
         if reply.body.get("data", 0) is not None or not reply.errors:
             return None
-        if any("Argument 'if'" in error["message"] for error in reply.errors):
-            return None  # of an object below `hierarchies`, which may not be null: compared with graphql-js already
+        if any(error["message"].startswith("Argument '") for error in reply.errors):
+            return None  # of `_entities` or below `hierarchies`, which may not be null, as graphql-js says too
         operation = next(d for d in parse(document.query).definitions if isinstance(d, OperationDefinitionNode))
         if len(operation.selection_set.selections) < 2:
             return None
@@ -149,6 +187,8 @@ class Session:
 def _cursors(reply: Reply, place: list[str], hierarchy: str, node: str | None, kind: str) -> list[dict[str, Any]]:
     found = reply.body["data"]
     for name in place:
-        found = found[name]
+        found = found and found[name]
+    if found is None:  # a damaged node
+        return []
     of = {"node": node, "kind": kind, "hierarchy": hierarchy, "args": {}}
     return [{"cursor": edge["cursor"], "path": str(edge["node"]["path"]), **of} for edge in found["edges"]]

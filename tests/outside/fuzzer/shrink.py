@@ -3,6 +3,7 @@
 import copy
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from graphql import (
@@ -35,8 +36,10 @@ def shrink(
 ) -> Document:
     """The smallest document that was found; the given one if it cannot be parsed."""
     end = time.monotonic() + seconds
+    if document.others and fails(alone := replace(document, others=())):
+        document = alone
     try:
-        best = _tidy(parse(document.query, no_location=True), document.variables)
+        best = _tidy(parse(document.query, no_location=True), document)
     except Exception:
         return document
     number, changed = 0, False
@@ -57,11 +60,11 @@ def shrink(
 def _edited(document: Document, number: int, schema: GraphQLSchema) -> Document | None:
     """The document after the edit with this number; None if there are not as many."""
     tree = copy.deepcopy(parse(document.query, no_location=True))
-    variables = dict(document.variables)
+    variables = {} if document.others else document.variables  # only those of all values can become literals
     for position, edit in enumerate(_edits(tree, variables, schema)):
         if position == number:
             edit()
-            return _tidy(tree, variables)
+            return _tidy(tree, document)
     return None
 
 
@@ -161,7 +164,7 @@ def _walk(node: Any) -> Iterator[Node]:
                 yield from _walk(one)
 
 
-def _tidy(tree: DocumentNode, variables: dict[str, Any]) -> Document:
+def _tidy(tree: DocumentNode, document: Document) -> Document:
     """Without fragments and variables that nothing uses any more."""
     while True:
         spread = {node.name.value for node in _walk(tree) if isinstance(node, FragmentSpreadNode)}
@@ -179,4 +182,7 @@ def _tidy(tree: DocumentNode, variables: dict[str, Any]) -> Document:
             defined = definition.variable_definitions or ()
             _put(definition, "variable_definitions", tuple(d for d in defined if d.variable.name.value in used))
     query = " ".join(print_ast(tree).split()) if '"""' not in print_ast(tree) else print_ast(tree)
-    return Document(query, {name: value for name, value in variables.items() if name in used})
+    values = [
+        {name: value for name, value in one.items() if name in used} for one in (document.variables, *document.others)
+    ]
+    return Document(query, values[0], tuple(values[1:]))

@@ -7,9 +7,9 @@ from typing import Any
 
 from graphql import GraphQLInterfaceType, GraphQLObjectType, GraphQLSchema, build_schema, get_named_type
 
-from tests.outside.fuzzer.client import Client, Document
+from tests.outside.fuzzer.client import Client, Document, Reply
 from tests.outside.fuzzer.compare import Difference
-from tests.outside.fuzzer.data import DataSet, Row
+from tests.outside.fuzzer.data import DataSet, Fails, Row
 
 PROMISE = "docs/attributes.md: a value is read as it was written"
 LEVELS = "levels { name inputField mayBeRoot attributes { name } }"
@@ -62,7 +62,7 @@ def take(client: Client, data: DataSet, sdl: str, deleted: str, failure: Failure
         name = found["name"].lower()
         interface = get_named_type(schema.query_type.fields[found["field"]].type) if schema.query_type else None
         assert isinstance(interface, GraphQLInterfaceType)
-        nodes = [_read(client, schema, found["field"], row, failure) for row in data.now(name)]
+        nodes = [_read(client, schema, found["field"], row, data, failure) for row in data.now(name)]
         hierarchies.append({
             "name": name, "interface": interface.name, "fields": found, "nodes": nodes,
             "levels": [level["name"] for level in found["levels"]], "reordered": data.reordered,
@@ -72,7 +72,9 @@ def take(client: Client, data: DataSet, sdl: str, deleted: str, failure: Failure
     return Snapshot(data, sdl, schema, hierarchies, deleted)
 
 
-def _read(client: Client, schema: GraphQLSchema, field: str, row: Row, failure: Failure) -> dict[str, Any]:
+def _read(
+    client: Client, schema: GraphQLSchema, field: str, row: Row, data: DataSet, failure: Failure
+) -> dict[str, Any]:
     ask = "query($path: Path!) { %s(path: $path) { %s } }"
     path = {"path": row["path"]}
     level = client.ask(Document(ask % (field, "__typename"), path)).body["data"][field]["__typename"]
@@ -92,7 +94,56 @@ def _read(client: Client, schema: GraphQLSchema, field: str, row: Row, failure: 
             got = _without(node[camel], value)
         if got != value and not (value == [] and got is None):
             raise failure(document, Difference("value", camel, PROMISE, value, [got, reply.errors[:2]]))
+    if data.computed:
+        node["$damaged"] = _computed(document, reply, field, data.computed(row), failure)
     return node
+
+
+def _computed(document: Document, reply: Reply, field: str, outcomes: Row, failure: Failure) -> dict[str, str]:
+    """The codes of computed fields that fail. What they have or how they fail is as their methods say."""
+    promise = "docs/attributes.md: an exception in it is an error of this field only"
+    codes = {name: one.code for name, one in outcomes.items() if isinstance(one, Fails)}
+    got = {name: reply.body["data"][field][name] for name in outcomes}
+    if got != (right := {name: None if name in codes else one for name, one in outcomes.items()}):
+        raise failure(document, Difference("computed", field, promise, right, got))
+    told = {error["path"][-1]: error["extensions"]["code"] for error in reply.errors}
+    if told != codes or any(error["path"] != [field, error["path"][-1]] for error in reply.errors):
+        raise failure(document, Difference("computed", field, promise, codes, reply.errors))
+    return codes
+
+
+def read_damaged(client: Client, snapshot: Snapshot) -> None:
+    """What is left of damaged nodes: each field of each is asked alone. `$unreadable` is the code of a node that has no
+    type, `$damaged` has those of fields.
+    """
+    for hierarchy in snapshot.hierarchies:
+        for node in hierarchy["nodes"]:
+            if node["path"] in snapshot.data.damage:
+                node["$isDamaged"] = True
+                _read_fields(client, snapshot.schema, hierarchy["fields"]["field"], node)
+
+
+def _read_fields(client: Client, schema: GraphQLSchema, lookup: str, node: dict[str, Any]) -> None:
+    def ask(selection: str) -> tuple[Any, list[str]]:
+        query = f"query($path: Path!) {{ {lookup}(path: $path) {{ {selection} }} }}"
+        reply = client.ask(Document(query, {"path": node["path"]}))
+        return reply.body["data"][lookup], reply.codes
+
+    found, codes = ask("__typename")
+    if found is None:
+        node["$unreadable"] = codes[0]
+        return
+    kind = schema.type_map[node["__typename"]]
+    assert isinstance(kind, GraphQLObjectType)
+    for name in node.keys() & kind.fields.keys():
+        inner = get_named_type(kind.fields[name].type)
+        below = f" {{ {own_fields(schema, inner)} }}" if isinstance(inner, GraphQLObjectType) else ""
+        found, codes = ask(f"... on {kind.name} {{ {name}{below} }}")
+        if codes:
+            node["$damaged"][name] = codes[0]
+        else:
+            node["$damaged"].pop(name, None)
+            node[name] = found[name]
 
 
 def _without(got: Any, written: Any) -> Any:

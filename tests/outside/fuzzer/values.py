@@ -47,6 +47,12 @@ DATES = ("2024-02-29", "1970-01-01", "1999-12-31", "0001-01-01", "9999-12-31")
 TIMES = ("2026-01-02T03:04:05Z", "1970-01-01T00:00:00Z", "2026-01-02T03:04:05.123Z", "2020-01-01T00:00:00+02:00")
 
 
+BAD_PATHS = (
+    "", "/", "a//b", "US/none", "a" * 9000, "x/" * 40, "%zz", "B/a/", "\u0301", "..", "#", "US\x00", "a\tb", "B/\u202e",
+)  # fmt: skip
+BAD_IDS = ("", "none", "location:none", "thing:", "x" * 5000, "a\x00")
+
+
 class Name(str):
     """A name in a document without quotes: a member of an enum."""
 
@@ -66,7 +72,8 @@ class Values:
             "kilometers": lambda: self.random.choice((1, 50, 600.5, 2000, 0, 2001)),
             "path": self._path, "under": self._path, "tree": self._tree,
             "paths": lambda: self._some(self._path), "ids": lambda: self._some(self._id), "id": self._id,
-            "languages": self._languages, "representations": lambda: self._some(self._representation),
+            "deletedNode": self._deleted, "languages": self._languages,
+            "representations": lambda: self._some(self._representation),
         }  # fmt: skip
 
     def of(self, name: str, kind: Any, path: tuple[str, ...] = ()) -> Any:
@@ -75,7 +82,7 @@ class Values:
             return self._by_name[name]()
         kind = get_nullable_type(kind)
         if name == "languages":
-            return self._languages()
+            return self._languages() if isinstance(kind, GraphQLList) else self.random.choice(TAGS)
         if isinstance(kind, GraphQLList):
             if self._rare(0.15):  # GraphQL takes one value for a list of it
                 return self.of(name, kind.of_type, path)
@@ -131,6 +138,8 @@ class Values:
             return self._path()
         if name == "ID":
             return self._id()
+        if name == "_Any":
+            return self._representation()
         return self.random.choice(pools[name])
 
     def _stored(self, path: tuple[str, ...]) -> list[Any]:
@@ -144,6 +153,37 @@ class Values:
             found += value if isinstance(value, list) else [value]
         return found
 
+    def wrong(self, name: str, kind: Any, path: tuple[str, ...] = ()) -> Any:
+        """A value of the right type that is mostly an error, or finds nothing."""
+        inner = get_named_type(kind)
+        found = self._wrong(name, inner, path)
+        return [found] if isinstance(get_nullable_type(kind), GraphQLList) and not isinstance(found, list) else found
+
+    def _wrong(self, name: str, kind: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(kind, GraphQLEnumType):
+            return Name("NOTHING") if self._rare(0.1) else Name(self.random.choice(list(kind.values)))
+        if kind.name.endswith("OrderBy"):
+            return [self._order(kind), self._order(kind), {"field": Name("PATH")}, {"field": Name("KEY")}]
+        if isinstance(kind, GraphQLInputObjectType):
+            one = self.random.choice(list(kind.fields))
+            return self.random.choice(({one: None}, {"not": {one: None}}, {"and": []}, {}, {"and": [{"or": [{}]}]}))
+        if name in ("languages", "level"):
+            return self.random.choice((["not a tag"], ["de"] * 21, []))
+        if name in ("after", "before"):
+            return self._bad_cursor()
+        if kind.name == "Path":
+            return self.random.choice(BAD_PATHS)
+        if kind.name == "ID":
+            return self.random.choice(BAD_IDS)
+        return {
+            "Int": -1, "Float": 1e300, "Boolean": self.random.choice((True, "x")), "String": "", "_Any": {},
+        }.get(kind.name) or self._scalar(kind.name, path)  # fmt: skip
+
+    def _bad_cursor(self) -> str:
+        """No cursor, or one that was changed."""
+        known = self.random.choice(self.cursors) if self.cursors else "aHR0JrFWOjM"
+        return self.random.choice(("nonsense", "", "%%%", "aaaa", known[:-1], known + "A", known[::-1]))
+
     def _some(self, one: Callable[[], Any]) -> list[Any]:
         return [one() for _ in range(self.random.choice((0, 1, 2, 3, 5, 8)))]
 
@@ -156,7 +196,7 @@ class Values:
         return self.random.random() < share
 
     def _cursor(self) -> str:
-        return "nonsense" if self._rare() or not self.cursors else self.random.choice(self.cursors)
+        return self._bad_cursor() if self._rare(0.15) or not self.cursors else self.random.choice(self.cursors)
 
     def _languages(self) -> list[str]:
         tags = self.random.sample(TAGS, self.random.choice((0, 1, 1, 2, 3)))
@@ -175,9 +215,7 @@ class Values:
 
     def _path(self) -> str:
         if self._rare():
-            return self.random.choice(
-                ("", "/", "a//b", "US/none", "a" * 9000, "x/" * 40, "%zz", "B/a/", "\u0301", "..", "#")
-            )
+            return self.random.choice(BAD_PATHS)
         if self._rare() and self.snapshot.data.redirects:
             return self.random.choice(list(self.snapshot.data.redirects))
         return str(self.random.choice(self.snapshot.nodes)["path"])
@@ -185,7 +223,7 @@ class Values:
     def lookup(self, name: str, kind: str) -> Any:
         """A path or an id, mostly of a node of this type."""
         fitting = [node for node in self.snapshot.nodes if node["__typename"] == kind]
-        if not fitting or self._rare(0.15):
+        if not fitting or self._rare(0.2):
             return self._by_name[name]()
         return self.random.choice(fitting)[name]
 
@@ -194,8 +232,11 @@ class Values:
 
     def _id(self) -> str:
         if self._rare(0.08):
-            return self.random.choice(("", "none", "location:none", "thing:", "x" * 5000, self.snapshot.deleted))
+            return self.random.choice((*BAD_IDS, self.snapshot.deleted))
         return str(self.random.choice(self.ids))
+
+    def _deleted(self) -> str:
+        return self.snapshot.deleted if self.random.random() < 0.8 else self._id()
 
     def _representation(self) -> dict[str, Any]:
         node = self.random.choice(self.snapshot.nodes)
