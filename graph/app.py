@@ -8,7 +8,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator, tokens_of
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.execution.response import ResponseCache
 from graph.hierarchies.examples import Example, example_queries, read_samples
 from graph.hierarchies.node import Node
@@ -16,7 +15,6 @@ from graph.hierarchies.registry import served
 from graph.observability.logs import RequestLog
 from graph.operation.context import Context
 from graph.operation.limits import DocumentLimits
-from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from graph.server.asgi_app import Lifespan, build_app, lifespan_of
 from graph.server.events import EventStreams
@@ -88,7 +86,7 @@ def create_app(settings: Settings | None = None) -> Application:
         from graph.server import metrics
 
         observers.append(metrics.count)
-        background.append(metrics.GaugeSampler(store, drain, limiter, execution, writer, streams).watch)
+        background.append(metrics.GaugeSampler(store, drain, limiter, writer, streams).watch)
     app = build_app(
         settings,
         store,
@@ -127,8 +125,8 @@ def execution_of(settings: Settings, classes: Sequence[type[Node]], store: Store
     )
     return Execution(
         schema,
-        lambda: Context(new_request(), types),
-        plans=PlanCache(core_schema(schema), types),
+        types,
+        lambda: Context(new_request()),
         cache=ResponseCache(settings.response_cache_bytes, store.version),
         limits=DocumentLimits(
             max_depth=settings.max_depth,

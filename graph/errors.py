@@ -75,10 +75,6 @@ class RequestRejected(Exception):
         self.headers = headers
 
 
-class UnsupportedByPlan(Exception):
-    """A field or value that a plan does not cover; the operation is interpreted instead, which is no failure."""
-
-
 def code_of(error: Exception) -> str:
     """The code of an error, which is that of its cause."""
     cause = cause_of(error)
@@ -102,7 +98,7 @@ def cause_of(error: Exception) -> Exception:
 def failure_of(error: Exception) -> str | None:
     """The code of an error that the client did not cause; None for other errors."""
     code = code_of(error)
-    return code if code in SERVER_ERRORS and not isinstance(error, UnsupportedByPlan) else None
+    return code if code in SERVER_ERRORS else None
 
 
 def format_errors(
@@ -210,10 +206,6 @@ def log_unreadable(error: Unavailable | DamagedItem | NotIndexed) -> None:
 
 def log_unexpected(error: Exception) -> None:
     logger.error("Unexpected error in a request.", exc_info=error)
-
-
-def log_fault(error: Exception) -> None:
-    logger.error("Unexpected error in a compiled query; it is interpreted instead.", exc_info=error)
 
 
 class Outcome(StrEnum):

@@ -48,7 +48,7 @@ from graph.hierarchies.registry import (
 from graph.types.fields import argument, field, object_type
 from graph.types.lookups import Find, LookupField, Target
 from graph.types.nodes import HierarchyTypes
-from store.errors import BadInput, shorten
+from store.errors import BadInput, CladeError, shorten
 from store.model.attributes import Attribute
 
 # Pinned: later versions add nothing that is needed here, and not every composer takes them.
@@ -113,17 +113,13 @@ class Entities(LookupField):
     many = True
 
     def targets(self, given: Mapping[str, Any]) -> list[Target]:
-        return [self._target(representation) for representation in given["representations"]]
+        return [self._outcome(representation) for representation in given["representations"]]
 
-    async def __call__(self, root: Any, info: Any, **given: Any) -> list[Any]:
-        selection = info.context.look_ahead(info).selection_of(info)
-        load = info.context.loaders.node.load
-
-        async def entity(representation: Any) -> Any:
-            field, lookup = self._target(representation)
-            return None if lookup is None else field.checked(await load((lookup, selection.expecting(field.level))))
-
-        return await asyncio.gather(*map(entity, given["representations"]), return_exceptions=True)
+    def _outcome(self, representation: Any) -> Target:
+        try:
+            return self._target(representation)
+        except CladeError as error:
+            return self, error.bare()
 
     def _target(self, representation: Any) -> Target:
         """The field that checks an entity, and its lookup. Raises BadInput."""
@@ -176,12 +172,13 @@ def service_field(sdl: Callable[[], str]) -> StrawberryField:
     """
     printed = cache(sdl)
 
-    async def resolve(service: Any, info: Any) -> str:
-        return await asyncio.to_thread(printed)
+    async def resolve(root: Any, info: Any) -> dict[str, str]:
+        return {"sdl": await asyncio.to_thread(printed)}
 
-    fields = {"sdl": field(resolve, str, "SDL of the subgraph, with Federation's directives.")}
+    text = "SDL of the subgraph, with Federation's directives."
+    fields = {"sdl": field(lambda service, info: service["sdl"], str, text)}
     service = object_type("_Service", "The schema of a subgraph, for gateways.", fields)
-    return field(lambda root, info: (), service, "Schema of this subgraph, for gateways.", name="_service")
+    return field(resolve, service, "Schema of this subgraph, for gateways.", name="_service")
 
 
 # -- SDL ---------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@ differs between an older schema and the present one, by what it does to clients.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import strawberry
 from graphql import GraphQLError, GraphQLInputObjectType, GraphQLSchema
@@ -15,7 +15,7 @@ from graph.federation import REPRESENTATION, Representation, entities_field, ser
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import field_of, list_field_of, paths_field_of
 from graph.operation.selection import Types, core_schema
-from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_resolvers, resolver_of
+from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_resolvers
 from graph.types.hierarchies import HierarchyEnums, hierarchies_field
 from graph.types.history import move_fields, move_type, past_fields
 from graph.types.lookups import ById, ByPaths, Find, RootsField
@@ -55,21 +55,12 @@ def build_schema(
     )
     core = core_schema(schema)
     register_resolvers(schema, core)
-    for definition in cast(Any, core.mutation_type).fields.values():
-        definition.resolve = resolver_of(definition)  # without the inputs that Strawberry would make
     for types in published:
         types.inputs.register(core)
-    _resolve_types(core, published)
+    revisions: Any = core.type_map["NodeRevision"]
+    titles = {types.name: types.revision for types in published}
+    revisions.resolve_type = lambda record, *_: titles[record.hierarchy]
     return schema, {key: name for types in published for key, name in types.type_names.items()}
-
-
-def _resolve_types(schema: GraphQLSchema, published: Sequence[HierarchyTypes]) -> None:
-    """Resolve types by hierarchy and level. Strawberry goes by level alone, which two hierarchies may share."""
-    nodes = {types.name: types.nodes.type_name for types in published}
-    revisions = {types.name: types.revision for types in published}
-    kinds: dict[str, Any] = schema.type_map
-    kinds["Node"].resolve_type = kinds["_Entity"].resolve_type = lambda record, *_: nodes[record.hierarchy](record)
-    kinds["NodeRevision"].resolve_type = lambda record, *_: revisions[record.hierarchy]
 
 
 def _node_fields(hierarchies: Sequence[str]) -> Fields:

@@ -9,14 +9,14 @@ Each request is a BatchGetItem of up to 100 keys. The keys of all ancestors foll
 read for a whole response level at once, and in the same request as a node that is looked up by its path (`lookup.py`).
 For a caller who may read a part they begin at her grant root.
 
-Batched by the dataloader `Loaders.ancestors`, for a whole response level.
+Batched for a whole response level.
 """
 
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from resolvers.access.grants import may_read
-from resolvers.lists.arguments import Relation, RelationKind, Selection
+from resolvers.lists.arguments import Asked, RelationKind, Selection
 from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, ancestor_keys
@@ -25,24 +25,25 @@ from store.model.records import Record
 _WHAT = "The ancestors of the nodes"
 
 
-async def read_ancestors(request: Request, asked: Sequence[tuple[Record, Relation]]) -> list[list[Record] | Exception]:
+async def read_ancestors(request: Request, asked: Sequence[Asked]) -> list[list[Record] | Exception]:
     """For each node its ancestors, the root first, or only its parent, as the relation selects.
 
     The error of a failed read is in place of each result that needs it.
     """
     state = request.state
-    cache_keys = [(relation.kind, record.pk, record.sk) for record, relation in asked]
-    cached = state.pages.lookups([(record.pk, key) for (record, _), key in zip(asked, cache_keys, strict=True)])
+    pairs = [(record, relation.kind) for relation, owners in asked for record in owners]
+    cache_keys = [(kind, record.pk, record.sk) for record, kind in pairs]
+    cached = state.pages.lookups([(record.pk, key) for (record, _), key in zip(pairs, cache_keys, strict=True)])
     if cached is not None:
         request.budget.spend_nodes(sum(map(len, cached)), _WHAT)
         return cached
-    wanted = [selected_keys(record.key, {relation.kind}) for record, relation in asked]
+    wanted = [selected_keys(record.key, {kind}) for record, kind in pairs]
     if (grants := request.grants) is not None:
         wanted = [[key for key in keys if may_read(grants, key)] for keys in wanted]
     request.budget.spend_nodes(sum(map(len, wanted)), _WHAT)
     found = await state.nodes([key for keys in wanted for key in keys])
     results: list[list[Record] | Exception] = []
-    for (record, _), cache_key, keys in zip(asked, cache_keys, wanted, strict=True):
+    for (record, _), cache_key, keys in zip(pairs, cache_keys, wanted, strict=True):
         outcomes = [found[key] for key in keys]
         error = next((outcome for outcome in outcomes if isinstance(outcome, Exception)), None)
         records = [outcome for outcome in outcomes if isinstance(outcome, Record)]

@@ -3,11 +3,21 @@ moves that take more than one transaction, for callers who may read both of thei
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
 from resolvers.access.grants import grant_roots, may_read
-from resolvers.lists.arguments import ConnectionArguments, CursorKind, ListCursors, Page, decode_number, page_of
+from resolvers.lists.arguments import (
+    Asked,
+    ConnectionArguments,
+    CursorKind,
+    ListCursors,
+    Page,
+    Relation,
+    decode_number,
+    page_of,
+)
 from resolvers.session.budget import raise_first_error
 from resolvers.session.request import Request
 from store.metadata.history import Tombstone, deleted_record, former_key, revisions, with_revision
@@ -30,11 +40,15 @@ class DeletedNode:
     by: str | None
 
 
-async def read_history(request: Request, record: Record, arguments: ConnectionArguments, *, nodes: bool) -> Page:
-    """The revisions of a node from the current one back to the first: one Query; the current one is read already.
+async def read_histories(request: Request, asked: Sequence[Asked]) -> list[Page | Exception]:
+    """The revisions of each node from the current one back to the first, which is read already: one Query for each."""
+    calls = [_read_history(request, record, relation) for relation, owners in asked for record in owners]
+    return await request.scheduler.gather_outcomes(calls)
 
-    For callers with grants, revisions at hidden paths are left out, so all revisions have to be read.
-    """
+
+async def _read_history(request: Request, record: Record, relation: Relation) -> Page:
+    """For callers with grants, revisions at hidden paths are left out, so all revisions have to be read."""
+    arguments, nodes = relation.arguments, relation.nodes
     below = None if arguments.after is None else decode_number(arguments.after, CursorKind.HISTORY, record.id)
     end = record.revision + 1 if below is None else min(below, record.revision + 1)
     found = [record] if nodes and record.revision < end else []
@@ -55,15 +69,24 @@ async def read_history(request: Request, record: Record, arguments: ConnectionAr
     return page_of(found, arguments, total, ListCursors(CursorKind.HISTORY, record.id, lambda one: str(one.revision)))
 
 
-async def read_revision(request: Request, record: Record, revision: int) -> Record | None:
-    """The state of a node at a revision, None where there is none."""
-    request.budget.spend_nodes(1, "The revisions that are looked up")
-    if revision == record.revision:
-        return record
-    if not 0 < revision < record.revision:
-        return None
-    version = await request.state.item(revision_key(record.id, revision))
-    return with_revision(record, version) if version is not None and _may_see_item(request, version) else None
+async def read_revisions(
+    request: Request, asked: Sequence[tuple[int, Sequence[Record]]]
+) -> list[list[Record] | Exception]:
+    """The state of each node at the revision of a number, empty where there is none: one BatchGetItem for up to 100."""
+    pairs = [(record, number) for number, owners in asked for record in owners]
+    request.budget.spend_nodes(len(pairs), "The revisions that are looked up")
+    keys = [revision_key(record.id, number) if 0 < number < record.revision else None for record, number in pairs]
+    items = await request.state.items(filter(None, keys), current=True) if any(keys) else {}
+    results: list[list[Record] | Exception] = []
+    for (record, number), key in zip(pairs, keys, strict=True):
+        item = None if key is None else items[key]
+        if isinstance(item, Exception):
+            results.append(item)
+        elif item is None:
+            results.append([record] if number == record.revision else [])
+        else:
+            results.append([with_revision(record, item)] if _may_see_item(request, item) else [])
+    return results
 
 
 async def find_deleted(request: Request, node_id: str) -> DeletedNode | None:

@@ -17,7 +17,7 @@ from itertools import compress, groupby
 from operator import attrgetter, not_
 from typing import Any
 
-from resolvers.lists.arguments import Page, Relation, page_of
+from resolvers.lists.arguments import Asked, Page, Relation, page_of
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, KeyOrderList, ListRequest, described
 from resolvers.lists.sorted_list import read_sorted
 from resolvers.planner import Planner, list_requests
@@ -37,7 +37,6 @@ _EMPTY, _EMPTY_WITH_TOTAL = Page([]), Page([], total=0)
 
 _KIDS, _RECORDS, _RELATION = attrgetter("kids"), attrgetter("records"), attrgetter("relation")
 
-Asked = tuple[Relation, Sequence[Record]]  # a relation, with the nodes whose lists are asked for
 Pages = dict[ListRequest, Page | Exception]
 Plan = tuple[Planner, dict[ListRequest, int]]  # of lists of one hierarchy, with the nodes that are spent already
 

@@ -53,11 +53,6 @@ async def yield_to_loop() -> None:
         await current.next()
 
 
-def is_slice_over() -> bool:
-    """Whether the loop's slice of computation is used up, so that `yield_to_loop` would yield."""
-    return _slice().is_over()
-
-
 class _TimeSlice:
     """The current slice of computation of one event loop, and the coroutines that wait for the next one.
 

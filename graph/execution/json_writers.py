@@ -2,24 +2,24 @@
 around nodes that are written already.
 
 A generated function only checks the Python type of a value. A value of another type goes through the field's resolver
-and GraphQL's serialization; if these raise, the operation is interpreted instead.
+and GraphQL's serialization; if these raise, the node is written field by field, as GraphQL completes values.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import count, islice, repeat
-from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 import orjson
-from graphql import GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
+from graphql import FieldNode, GraphQLError, GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
 from graphql.execution.values import VariableValues
 
-from graph.errors import UnsupportedByPlan
-from graph.types.connections import PAGE_INFO
 from graph.types.fields import AttributeField, DisplayName, RecordField
 from resolvers.lists.arguments import Page
 from resolvers.session.budget import Budget
+from store.errors import BadData
 from store.model.attributes import Attribute, Kind
 from store.model.records import Record
 
@@ -28,6 +28,8 @@ MAX_FRAGMENT_BYTES = 500  # of one node's JSON, to be cached; ordinary clients s
 MAX_CACHED_FIELDS = 4  # of one page; ordinary clients select fewer
 
 _numbers = count()
+
+EMPTY_FIELDS: Mapping[str, tuple[str, Any]] = MappingProxyType({})
 
 # Conditions for values that are valid without a look at the resolver, by GraphQL type; `{v}` is the value. Numbers are
 # bounded well inside their types.
@@ -41,9 +43,24 @@ _VALID = {
 }
 
 
+Arguments = Mapping[str, Any] | GraphQLError
+"""The arguments of a field, or the error of invalid ones."""
+
+
+class FieldError(Exception):
+    """The error of a field, with the field's nodes and its path from the object of a `LeafWriter` on."""
+
+    def __init__(self, error: Exception, path: tuple[str | int, ...], nodes: Sequence[FieldNode]) -> None:
+        self.error, self.path, self.nodes = error, path, nodes
+
+
+Note = Callable[..., None]
+"""Takes the FieldError of a field that is null because of it; with True that of a whole object."""
+
+
 @dataclass(frozen=True)
 class LeafField:
-    """A leaf field of an object: its response key, its type, its resolver and the arguments of this.
+    """A leaf field of an object: its response key, its type, its resolver, its field nodes and its arguments.
 
     Where variables are among the arguments, `bind` gives the arguments for a request's variables.
     """
@@ -51,12 +68,61 @@ class LeafField:
     key: str
     kind: GraphQLOutputType
     resolve: Callable[..., Any]
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    bind: Callable[[VariableValues], Mapping[str, Any]] | None = None
+    nodes: Sequence[FieldNode] = ()
+    arguments: Arguments = field(default_factory=dict)
+    bind: Callable[[VariableValues], Arguments] | None = None
 
-    def resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
+    def resolved(self, record: Any, arguments: Any) -> Any:
         """The serialized value. Raises where GraphQL would report an error."""
         return _complete(self.kind, self.resolve(record, None, **arguments))
+
+    def completed(self, record: Any, arguments: Any, path: tuple[str | int, ...], note: Note) -> Any:
+        """The serialized value, null where it fails. Raises FieldError where it fails and may not be null."""
+
+        def value() -> Any:
+            if isinstance(arguments, GraphQLError):
+                raise arguments
+            return self._value(self.kind, self.resolve(record, None, **self.given(arguments)), arguments, path, note)
+
+        return self._guarded(self.kind, path, note, value)
+
+    def given(self, arguments: Any) -> Any:
+        """The arguments of the field itself."""
+        return arguments
+
+    def _guarded(self, kind: Any, path: tuple[str | int, ...], note: Note, complete: Callable[[], Any]) -> Any:
+        """A value at a place of this type; null, and its error noted, where it fails and may be null."""
+        try:
+            return complete()
+        except Exception as error:
+            failed = error if isinstance(error, FieldError) else FieldError(error, path, self.nodes)
+            if is_non_null_type(kind):
+                raise failed from None
+            note(failed)
+            return None
+
+    def _value(self, kind: Any, value: Any, arguments: Any, path: tuple[str | int, ...], note: Note) -> Any:
+        """A value as GraphQL completes it for this type."""
+        if is_non_null_type(kind):
+            if value is None:
+                raise BadData("A stored value is missing that may not be null.")
+            return self._value(kind.of_type, value, arguments, path, note)
+        if value is None:
+            return None
+        if is_list_type(kind):
+            inner, places = kind.of_type, [(*path, n) for n in range(len(value))]
+            return [
+                self._guarded(inner, place, note, partial(self._value, inner, one, arguments, place, note))
+                for place, one in zip(places, value, strict=True)
+            ]
+        return self.named(kind, value, arguments, path, note)
+
+    def named(self, kind: Any, value: Any, arguments: Any, path: tuple[str | int, ...], note: Note) -> Any:
+        """A value that is no list, as completed for its type."""
+        try:
+            return kind.serialize(value)
+        except GraphQLError as error:
+            raise BadData(f"A stored value is not of its type: {error.message}") from None
 
 
 @dataclass(frozen=True)
@@ -71,67 +137,119 @@ class Constant:
 class ValueField(LeafField):
     """A field with an object, or a list of objects, out of a record: a nested value, or names in other languages.
 
-    `fields` are those of each object; their arguments are among its own by response key.
+    `fields` are those of each object; their arguments are among its own by response key. `many` is whether its type is
+    a list, `error` that of the selections in each object.
     """
 
     fields: Sequence[LeafField | Constant] = ()
+    many: bool = False
+    error: GraphQLError | None = None
 
-    def resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
+    def resolved(self, record: Any, arguments: Any) -> Any:
         found = self.resolve(record, None)
-        if isinstance(found, list):
-            return [self._object(one, arguments) for one in found]
-        return None if found is None else self._object(found, arguments)
+        if found is None:
+            return _complete(self.kind, found)
+        return [self._object(one, arguments) for one in found] if self.many else self._object(found, arguments)
 
     def _object(self, value: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        if self.error is not None:
+            raise self.error
         return {
             one.key: orjson.Fragment(one.json) if isinstance(one, Constant) else one.resolved(value, arguments[one.key])
             for one in self.fields
         }
 
+    def given(self, arguments: Any) -> Any:
+        return {}
+
+    def named(self, kind: Any, value: Any, arguments: Any, path: tuple[str | int, ...], note: Note) -> Any:
+        if self.error is not None:
+            raise self.error
+        return completed(self.fields, value, lambda one: arguments[one.key], path, note)
+
     def count(self, record: Any) -> int:
-        """What the fields of its objects count as in the budget."""
-        found = self.resolve(record, None)
-        objects = found if isinstance(found, list) else [] if found is None else [found]
+        """What the fields of its objects count as in the budget; 0 where it fails."""
+        try:
+            found = self.resolve(record, None)
+        except Exception:  # which is met again, and reported, where it is written
+            return 0
+        objects = [] if found is None else found if self.many else [found]
         inner = [field for field in self.fields if isinstance(field, ValueField)]
         return len(self.fields) * len(objects) + sum([field.count(one) for field in inner for one in objects])
+
+
+def completed(
+    fields: Sequence[LeafField | Constant], value: Any, arguments: Callable[[LeafField], Any],
+    path: tuple[str | int, ...], note: Note,
+) -> dict[str, Any]:  # fmt: skip
+    """An object with these fields. Raises FieldError where one fails that may not be null."""
+    return {
+        one.key: orjson.Fragment(one.json)
+        if isinstance(one, Constant)
+        else one.completed(value, arguments(one), (*path, one.key), note)
+        for one in fields
+    }
 
 
 class LeafWriter:
     """Writer of some leaf fields of one object type as JSON, without the braces unless `whole`.
 
-    The JSON of a cached record is cached with it, unless the writer `varies`: there are variables among the arguments.
+    The JSON of a cached record is cached with it, where the objects are records of nodes (`of_nodes`), unless the
+    writer `varies`: there are variables among the arguments.
     """
 
-    def __init__(self, fields: Sequence[LeafField | Constant], *, whole: bool) -> None:
+    def __init__(self, fields: Sequence[LeafField | Constant], *, whole: bool, of_nodes: bool = True) -> None:
         self._number = next(_numbers)
+        self._fields, self._whole = fields, whole
         leaves = {n: leaf for n, leaf in enumerate(fields) if isinstance(leaf, LeafField)}
         self._arguments = {n: leaf.arguments for n, leaf in leaves.items()}
         self._bind = {n: leaf.bind for n, leaf in leaves.items() if leaf.bind is not None}
         self.varies = bool(self._bind)
-        self._write = _generate(fields, whole)
+        self._has_fragments = of_nodes and not self.varies
 
-    def write(self, records: Sequence[Record], variables: VariableValues, budget: Budget) -> list[bytes]:
-        """The fields of each of some nodes. Raises ResponseTooLarge, and GraphQLError where the variables do not fit.
+    @cached_property
+    def _write(self) -> Callable[..., bytes]:
+        return _generate(self._fields, self._whole)
 
-        The bytes of a node are counted before the next one takes memory, since each may have 400 KB under 30 aliases.
+    def write(
+        self, records: Sequence[Any], variables: VariableValues, budget: Budget, failed: Callable[..., None], start: int
+    ) -> list[bytes]:
+        """The fields of each of some objects. Raises ResponseTooLarge.
+
+        `failed` takes the number of an object, of which the first has `start`, before what a `Note` takes; of a whole
+        object that failed nothing valid is written. The bytes of an object are counted before the next one takes
+        memory, since each may have 400 KB under 30 aliases.
         """
-        arguments, number, varies = self._arguments, self._number, self.varies
-        if varies:
+        arguments, number, has_fragments = self._arguments, self._number, self._has_fragments
+        if self.varies:
             arguments = arguments | {n: bind(variables) for n, bind in self._bind.items()}
         written: list[bytes] = []
         size, left = 0, budget.bytes_left
         for record in records:
-            fragments = None if varies else record.fragments
-            if fragments is None:
-                json = self._write(record, arguments)
-            else:
-                json = fragments.get(number) or self._cached(record, fragments)
+            fragments = record.fragments if has_fragments else None
+            try:
+                if fragments is None:
+                    json = self._write(record, arguments)
+                else:
+                    json = fragments.get(number) or self._cached(record, fragments)
+            except Exception:
+                json = self._completed(record, arguments, partial(failed, start + len(written)))
             size += len(json)
             if size > left:
                 budget.spend_bytes(size)
             written.append(json)
         budget.bytes_left = left - size  # without the call of `spend_bytes`, which takes as long as a node
         return written
+
+    def _completed(self, record: Any, arguments: Mapping[int, Any], failed: Note) -> bytes:
+        """The fields of an object, of which one may have failed."""
+        by_key = {leaf.key: arguments[n] for n, leaf in enumerate(self._fields) if isinstance(leaf, LeafField)}
+        try:
+            json = orjson.dumps(completed(self._fields, record, lambda one: by_key[one.key], (), failed))
+        except FieldError as error:
+            failed(error, True)
+            return b""
+        return json if self._whole else json[1:-1]
 
     def _cached(self, record: Record, fragments: dict[int, bytes]) -> bytes:
         """The fields of a cached record, which are cached with it."""
@@ -206,10 +324,10 @@ def _stored(attribute: Attribute) -> str:
 
 
 def _complete(kind: GraphQLOutputType, value: Any) -> Any:
-    """A value as GraphQL completes it. Raises UnsupportedByPlan where that would be an error."""
+    """A value as GraphQL completes it. Raises TypeError for null that may not be null."""
     if is_non_null_type(kind):
         if value is None:
-            raise UnsupportedByPlan
+            raise TypeError
         return _complete(kind.of_type, value)
     if value is None:
         return None
@@ -219,13 +337,17 @@ def _complete(kind: GraphQLOutputType, value: Any) -> Any:
 
 
 class ConnectionField:
-    """One field of a connection: its response key, its name, the value of a `__typename` in it, and the response keys
-    and names of the fields below it.
+    """One field of a connection: its response key and its name, with `fields` below it by response key, each with its
+    name and resolver, and `kind`, the value of a `__typename` in it.
+
+    `resolve` takes a page, and resolvers of fields of an edge its record as well.
     """
 
-    def __init__(self, key: str, name: str, kind: str, fields: Sequence[tuple[str, str]] = ()) -> None:
-        self.start = key_of(key)
-        self.write = _page_writer(name, kind, fields)
+    def __init__(
+        self, key: str, name: str, kind: str, resolve: Any = None, fields: Mapping[str, tuple[str, Any]] = EMPTY_FIELDS
+    ) -> None:
+        self.key, self.name, self.start = key, name, key_of(key)
+        self.write = _page_writer(name, kind, resolve, fields)
         """The function that writes the field of a page, and takes the JSON of the page's nodes from an iterator."""
         self.number = next(_numbers)
         """Key of its JSON in the pages that cache it: a page may be cached for longer than its plan."""
@@ -242,29 +364,30 @@ class ConnectionField:
             page.json_fields[self.number] = _exact(field), fields
         return field
 
-
-_EDGE: dict[str, Callable[[Any, Record, Iterator[bytes]], Any]] = {
-    "cursor": lambda page, record, _: page.cursor(record),
-    "kilometers": lambda page, record, _: page.kilometers[record.id],
-    "node": lambda page, record, nodes: orjson.Fragment(next(nodes)),
-}
-_PAGE: dict[str, Callable[[Any], Any]] = {"totalCount": attrgetter("total"), "complete": attrgetter("complete")}
+    def tail(self, inner: str, index: int) -> tuple[str | int, ...]:
+        """The path, in the page, of one of its objects, which has the key `inner` in an edge."""
+        return (self.key, index, inner) if inner else (self.key, index)
 
 
-def _page_writer(name: str, kind: str, fields: Sequence[tuple[str, str]]) -> Callable[[Page, Iterator[bytes]], bytes]:
+def _page_writer(
+    name: str, kind: str, resolve: Any, fields: Mapping[str, tuple[str, Any]]
+) -> Callable[[Page, Iterator[bytes]], bytes]:
     def typename(*_: object) -> str:
         return kind
 
-    edge = [(key, _EDGE.get(one, typename)) for key, one in fields]
-    info = [(key, PAGE_INFO.get(one, typename)) for key, one in fields]
-    value, dumps = _PAGE.get(name, typename), orjson.dumps
-    match name:
-        case "nodes":
-            return lambda page, nodes: b"[" + b",".join(islice(nodes, len(page.records))) + b"]"
-        case "edges":
-            return lambda page, nodes: dumps([{k: get(page, one, nodes) for k, get in edge} for one in page.records])
-        case "pageInfo":
-            return lambda page, _: dumps({key: get(page) for key, get in info})
+    dumps, below = orjson.dumps, [(key, one, get or typename) for key, (one, get) in fields.items()]
+    if name == "nodes":
+        return lambda page, nodes: b"[" + b",".join(islice(nodes, len(page.records))) + b"]"
+    if name == "edges":
+
+        def node(page: Any, record: Any, nodes: Iterator[bytes]) -> orjson.Fragment:
+            return orjson.Fragment(next(nodes))
+
+        edge = [(key, node if one == "node" else get) for key, one, get in below]
+        return lambda page, nodes: dumps([{k: get(page, one, nodes) for k, get in edge} for one in page.records])
+    if name == "pageInfo":
+        return lambda page, _: dumps({key: get(page) for key, _, get in below})
+    value = resolve or typename
     return lambda page, _: dumps(value(page))
 
 

@@ -1,44 +1,48 @@
-"""Execution of one operation: parsed, then answered by the cache, a compiled query, the interpreter, or both of these.
+"""Execution of one operation: answered by the cache, by a compiled plan, or by graphql-core around plans.
 
 It runs at once until it first waits (`EagerCoroutine`): most responses need no wait, because their data is cached. A
 time limit and a check for disconnects, which only a waiting coroutine needs, cost more than a small response does.
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-from graphql import ExecutionResult, GraphQLError, execute
+from graphql import GraphQLError
+from orjson import dumps
 from strawberry import Schema
-from strawberry.execution import optimized_is_awaitable
 
 from graph.auth.authentication import NO_GRANTS, MissingCredential
-from graph.errors import UNAVAILABLE, UnsupportedByPlan, log_fault, without_frames
-from graph.execution.interpreter import Executor
-from graph.execution.plan_cache import PlanCache
+from graph.errors import BAD_USER_INPUT, UNAVAILABLE, format_errors
+from graph.execution.faults import in_order
+from graph.execution.plan_cache import BoundPlan, PlanCache
 from graph.execution.response import (
     Entry,
     OperationResponse,
     ResponseCache,
     apollo_cache_tags,
+    executed,
     failed,
-    interpreted,
     rejected,
     timed_out,
     too_large,
 )
-from graph.execution.run import run, run_beside
+from graph.execution.run import Run
+from graph.execution.shell import Shell
 from graph.observability.logs import RequestInfo
+from graph.operation.context import Context
 from graph.operation.limits import DocumentLimits
 from graph.operation.prepared import Prepared, RequestCache
-from graph.operation.selection import core_schema
+from graph.operation.selection import Types, core_schema
 from resolvers.access.callers import ANYONE, Caller
 from resolvers.changes import ChangeListener
-from resolvers.session.budget import ResponseTooLarge
-from store.concurrency import in_task, within, yield_to_loop
-from store.errors import BudgetExceeded, CladeError
+from store.concurrency import in_task, within
+from store.errors import BadPath, BudgetExceeded, CladeError, WrongLevel
 
 TRACED = 2  # of `report_reads`: with the calls of the store
+KEPT_CODES = frozenset((BAD_USER_INPUT, BadPath.code, WrongLevel.code))
+"""The codes of errors that depend on nothing but the request and what was read: responses with them are cached."""
 ATTEMPTS = 3  # at a consistent read concurrently with moves, each of which commits once
 
 
@@ -90,22 +94,18 @@ class Execution:
     def __init__(
         self,
         schema: Schema,
+        types: Types,
         make_context: Callable[[], Any],
         *,
-        plans: PlanCache | None = None,
         cache: ResponseCache = ResponseCache(0),
         limits: DocumentLimits = DocumentLimits(),
     ) -> None:
         self._schema = core_schema(schema)
-        self._plans = plans
+        self._plans = PlanCache(self._schema, types, hide_suggestions=not limits.introspection)
         self._cache, self._caches = cache, bool(cache)
         self._limits = limits
         self.requests = RequestCache(self._schema, limits)
         self._make_context = make_context
-        self.compiled = self.interpreted = self.fallbacks = self.compiler_errors = 0
-        """Queries by how they were answered: compiled, interpreted in whole or part because there is no plan,
-        interpreted because of an error in a plan, and after an internal error in a plan.
-        """
 
     async def answer(
         self,
@@ -176,97 +176,82 @@ class Execution:
                 await context.forget()
         return failed("Concurrent moves prevented a consistent read; retry.", UNAVAILABLE)
 
-    async def _attempt(self, call: Call, context: Any) -> OperationResponse:
-        """The cached, compiled or interpreted response."""
-        prepared, context.how = call.prepared, "interpreted"
-        result = await self._cached_or_planned(call, context) if prepared.is_query else None
-        if isinstance(result, OperationResponse):
-            return result
-        if result is None:
-            await in_task()
-            if prepared.is_query and prepared.request.variables:  # coercing them again takes as long as before
-                await yield_to_loop()
-            executed = execute(
-                self._schema,
-                prepared.document.document,
-                context_value=context,
-                variable_values=prepared.request.variables,
-                operation_name=prepared.request.operation_name,
-                executor_class=Executor,
-                **self._options(call),
-            )
-            result = executed if isinstance(executed, ExecutionResult) else await executed
-        if context.request.budget.refusal is not None:
-            return _too_large(context.request.budget.refusal, call, context)
-        if prepared.is_query and not await context.request.state.are_moves_unchanged():
-            raise MoveCommitted
-        response = interpreted(result, context, _extensions(call, context))
-        try:
-            response.measure(context.request.budget)
-        except ResponseTooLarge as error:
-            return _too_large(error, call, context)
-        return response
-
-    def _options(self, call: Call) -> dict[str, Any]:
-        """The options of the interpreter."""
-        return {
-            "is_awaitable": optimized_is_awaitable,
-            "hide_suggestions": not self._limits.introspection,
-            "operation_extensions": call.prepared.request.extensions,
-        }
-
-    async def _cached_or_planned(self, call: Call, context: Any) -> OperationResponse | ExecutionResult | None:
-        """The cached or compiled response, or the result of a plan some of whose fields are interpreted; None if there
-        is none, or if the interpreter has to report errors.
-        """
+    async def _attempt(self, call: Call, context: Context) -> OperationResponse:
+        """The response from the cache, from a plan, or of what graphql-core executes."""
+        prepared, request = call.prepared, context.request
         if call.key is not None:
             try:
-                entry = await self._cache.get(call.key, context.request.state)
+                entry = await self._cache.get(call.key, request.state)
             except CladeError:  # its versions cannot be read
-                context.request.discard_reads()
+                request.discard_reads()
                 entry = None
             if entry is not None:
                 context.how = "cached"
                 return _cached(entry, call, context)
+        bound = prepared.bound or self._plans.bind(prepared)
+        if isinstance(bound, list):
+            return rejected(bound)
         try:
-            bound = call.prepared.bound or (self._plans.bind(call.prepared) if self._plans else None)
-            if bound is None:
-                self.interpreted += 1
-                return None
-            context.fields = bound.plan.fields
-            if bound.plan.is_current:
-                context.request.state.accepts_stale = False
-            if bound.interpreted:
-                await in_task()
-                executor = Executor.of_query(bound.plan.fields, bound.variables, context, **self._options(call))
-                result = await run_beside(bound, context, executor)
-                if bound.plan.is_current:
-                    self.interpreted += 1
-                else:  # the arguments of a compiled field are invalid
-                    self.fallbacks += 1
-                    context.how = "fallback"
-                return result
-            json = await run(bound, context)
-        except Exception as error:  # the interpreter meets it again, and reports it with its path
-            if context.request.budget.refusal is not None:
-                return _too_large(context.request.budget.refusal, call, context)
-            context.how = "fallback"
-            if isinstance(error, CladeError | GraphQLError | RecursionError | UnsupportedByPlan):
-                self.fallbacks += 1
-            else:  # neither clients nor stores cause it
-                log_fault(error)
-                self.compiler_errors += 1
-            context.begin_again()
-            without_frames(error, unexpected=True)  # the plan may be cached with it
-            return None
-        if not await context.request.state.are_moves_unchanged():
+            response = await (self._query if prepared.is_query else self._execute)(call, bound, context)
+            request.budget.check_size(len(response.json or b""))
+        except BudgetExceeded as error:
+            return too_large(error, _extensions(call, context), is_mutation=prepared.is_mutation)
+        return response
+
+    async def _execute(self, call: Call, bound: BoundPlan, context: Context) -> OperationResponse:
+        """The response to a mutation or subscription. Raises BudgetExceeded."""
+        context.how = "executed"
+        await in_task()
+        result = await self._shell(bound, context).execute()
+        if (refusal := context.request.budget.refusal) is not None:
+            raise refusal
+        data = dumps(result.data)
+        formatted = self._format(in_order(result.errors, data), context) if result.errors else []
+        return executed(_response(data), formatted, _extensions(call, context))
+
+    async def _query(self, call: Call, bound: BoundPlan, context: Context) -> OperationResponse:
+        """The response to a query. Raises BudgetExceeded, and MoveCommitted."""
+        request, plan, context.how = context.request, bound.plan, "compiled"
+        if plan.is_current:
+            request.state.accepts_stale = False
+        others: dict[str, bytes] | None = {}
+        errors: list[GraphQLError] = []
+        if plan.query is not None and plan.query.others:
+            context.how = "executed"
+            await in_task()
+            shell = self._shell(bound, context)
+            others = await shell.others()
+            errors += shell.collected_errors.errors
+        run, data = Run(bound.look_ahead, context), b"null"
+        if others is not None:
+            data = await run.query(bound, others)
+        if not await request.state.are_moves_unchanged():
             raise MoveCommitted
-        self.compiled += 1
-        context.how = "compiled"
-        if call.key is not None and not context.request.depends_on_caller:
-            self._cache.put(call.key, json, context.request.state)
-        partitions = context.request.state.validating_partitions
-        return OperationResponse(_extensions(call, context, partitions), True, json, partitions=partitions)
+        if run.faults.kept or errors:
+            if request.budget.refusal is not None:
+                raise request.budget.refusal
+            errors = in_order([*errors, *run.faults.errors()], data)
+        formatted = self._format(errors, context, run.faults.left_out) if errors else []
+        json, partitions = _response(data), frozenset[str]()
+        if bound.is_cached and not others:
+            partitions = request.state.validating_partitions
+            is_kept = call.key is not None and not request.depends_on_caller
+            if is_kept and KEPT_CODES.issuperset([one["extensions"]["code"] for one in formatted]):
+                self._cache.put(call.key, json, formatted, request.state)
+        return executed(json, formatted, _extensions(call, context, partitions), partitions)
+
+    def _shell(self, bound: BoundPlan, context: Context) -> Shell:
+        return Shell(bound, context, hide_suggestions=not self._limits.introspection)
+
+    @staticmethod
+    def _format(
+        errors: Sequence[GraphQLError], context: Context, left_out: Mapping[str, int] = MappingProxyType({})
+    ) -> list[Any]:
+        return format_errors(errors, left_out, is_restricted=context.request.grants is not None)
+
+
+def _response(data: bytes) -> bytes:
+    return b'{"data":' + data + b"}"
 
 
 def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> dict[str, Any]:
@@ -281,10 +266,6 @@ def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> d
     return {"extensions": extensions} if extensions else {}
 
 
-def _too_large(error: BudgetExceeded, call: Call, context: Any) -> OperationResponse:
-    return too_large(error, _extensions(call, context), is_mutation=call.prepared.is_mutation)
-
-
 def _cached(entry: Entry, call: Call, context: Any) -> OperationResponse:
     extensions = _extensions(call, context, entry.partitions) if call.report_reads or call.cache_tags else {}
-    return OperationResponse(extensions, True, entry.body, entry.etag, entry.partitions)
+    return executed(entry.body, entry.errors, extensions, entry.partitions, entry.etag)

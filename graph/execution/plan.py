@@ -1,85 +1,96 @@
-"""Operation plan: one compiled query, as the positions of its response that hold nodes and, by type, what is written of
-a node there. Fields of Query that are not compiled are left to the interpreter, each with all that is below it.
+"""Operation plan: one compiled operation, as the positions of its response that hold objects and, by type, what is
+written of an object there, and what it leads to.
 
-`graph/execution/run.py` runs it level by level. All lists of the nodes of one level are read by one call of the batch
-functions, all that lies above them by another; when nothing is left to read, objects are written from the bottom up.
+`graph/execution/run.py` runs it level by level. Each batch function is called once for all objects of a level; when
+nothing is left to read, objects are written from the bottom up. What is selected at a position is what the planner of
+reads looks ahead at (`LookAhead`), so that one read of a level also returns the data of the next ones.
 
 What was compiled is shared by (concrete type, merged field nodes), so a fragment is compiled once, however often and
-deep it is used.
+deep it is used. The error of a condition that is null is kept in place of what it belongs to.
 """
 
 from collections import Counter
-from collections.abc import Sequence, Set
-from contextlib import suppress
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
-from graphql import GraphQLObjectType, get_named_type
+from graphql import (
+    GraphQLError,
+    GraphQLObjectType,
+    get_named_type,
+    get_nullable_type,
+    is_abstract_type,
+    is_list_type,
+    is_non_null_type,
+)
 from graphql.execution.collect_fields import FieldDetails
 from graphql.execution.values import VariableValues, get_argument_values
 from orjson import dumps
 
-from graph.errors import UnsupportedByPlan
-from graph.execution.json_writers import ConnectionField, Constant, LeafField, LeafWriter, ValueField, key_of, objects
+from graph.execution.json_writers import (
+    Arguments,
+    ConnectionField,
+    Constant,
+    LeafField,
+    LeafWriter,
+    ValueField,
+    key_of,
+    objects,
+)
 from graph.operation.selection import (
-    LISTS,
-    RELATION_KINDS,
     Grouped,
-    LookAhead,
-    NodePosition,
-    RelationField,
     SelectedFields,
+    connection_arguments,
     has_variables,
     name_of,
     named,
     node_ids,
 )
 from graph.types.fields import resolver_of
-from graph.types.lookups import LookupField, RootsField
-from graph.types.search import SearchField
-from resolvers.lists.arguments import RelationKind
+from graph.types.reading import CHILDREN, DESCENDANTS
+from resolvers.lists.arguments import ConnectionArguments, Relation, RelationKind, Selection
 from resolvers.search.finder import FoundPage
 from resolvers.session.budget import RELATION_FIELDS
+from store.errors import CladeError
 from store.model.keys import hierarchy_of
 from store.model.records import Record
 
 EMPTY = FoundPage([], total=0)  # which has the fields of any page
+ABOVE = (RelationKind.PARENT, RelationKind.ANCESTORS)
+COUNT = "descendantCount"  # the field of a root that takes the version of its tree
+
+KIND = attrgetter("pk", "level")
+"""The tree and the level of a record, which lead to its type: there are few of both, whatever the records are."""
 
 
 class OperationPlan:
     """One operation with one set of values for its `@skip` and `@include`."""
 
     def __init__(
-        self, fields: SelectedFields, variables: VariableValues, varying: Set[int], interpreted: frozenset[str]
+        self, fields: SelectedFields, variables: VariableValues, varying: Set[int], *, is_query: bool, is_current: bool
     ) -> None:
-        """`varying` are the ids of the field nodes that have variables, `interpreted` the names of the fields of nodes
-        that no plan compiles.
+        """`varying` are the ids of the field nodes that have variables. With `is_current` no state may be stale that is
+        read. Raises GraphQLError where the condition of a field of Query is null.
         """
-        self.fields, self.variables = fields, variables
-        self.grouped = fields.at_root()
-        """The merged fields of Query."""
-        self._positions: dict[NodePosition, ResponsePosition] = {}
-        self._connections: dict[tuple[object, ...], Connection] = {}
-        self.roots: list[RootField] = []
-        """Those that are compiled; all others are interpreted."""
-        for key, details in self.grouped.items():
-            with suppress(UnsupportedByPlan):
-                if not fields.leads_to(details, interpreted):
-                    self.roots.append(self._root(fields.query_type, key, details))
-        self.is_current = len(self.roots) < len(self.grouped)
-        """Whether no state may be stale that it reads, since what is not compiled has histories or changes."""
-        bound = {id(details[0].node) for details in self.grouped.values()}
-        bound -= {id(root.listing.relation.node) for root in self.roots if isinstance(root, ListRoot)}
-        self.look_ahead = None if varying - bound else LookAhead(fields, variables)
-        """That of all requests, where only lookups, searches and interpreted fields of Query have variables, which a
-        `BoundPlan` binds.
-        """
+        self.fields, self.variables, self.is_current = fields, variables, is_current
+        self._positions: dict[Hashable, ResponsePosition] = {}
+        self._connections: dict[Hashable, Connection] = {}
+        self.query = CompiledType(self, fields.query_type, fields.at_root()) if is_query else None
+        """The fields of Query; None for other operations, of which only what is below their payloads is compiled."""
+        roots = self.query.reads if self.query else []
+        bound = {id(root.nodes[0]) for root in roots if root.kind is not RelationKind.ROOTS}
+        self.look_ahead = None if varying - bound else LookAhead(variables)
+        """That of all requests, where only lookups and searches have variables, which a `BoundPlan` binds."""
 
-    def position(self, position: NodePosition) -> "ResponsePosition":
-        return self._positions.setdefault(position, ResponsePosition(self, position))
+    def position(self, kind: Any, details: list[FieldDetails]) -> "ResponsePosition":
+        """The position of the objects of a type that these merged fields return."""
+        key = (kind.name, *node_ids(details))
+        if key not in self._positions:
+            self._positions[key] = ResponsePosition(self, kind, details)
+        return self._positions[key]
 
     def connection(self, kind: GraphQLObjectType, details: list[FieldDetails]) -> "Connection":
         key = (kind.name, *node_ids(details))
@@ -87,113 +98,113 @@ class OperationPlan:
             self._connections[key] = Connection(self, kind, details)
         return self._connections[key]
 
-    def list_field(
-        self, key: str, parent: GraphQLObjectType, details: list[FieldDetails], kind: RelationKind | None = None
-    ) -> "ListField":
-        """A connection field of an object; `kind` as in `SelectedFields.relation`."""
-        relation = self.fields.relation(parent, details, kind)
-        return ListField(key, relation, self.connection(get_named_type(relation.definition.type), details))
 
-    def _root(self, query: GraphQLObjectType, key: str, details: list[FieldDetails]) -> "RootField":
-        if name_of(details) == "__typename":
-            return Constant(key, dumps(query.name))
-        node, definition = details[0].node, query.fields.get(name_of(details))
-        resolve = _compiled_resolver(definition)
-        if isinstance(resolve, RootsField):
-            return ListRoot(key, resolve, self.list_field(key, query, details, RelationKind.ROOTS))
-        if isinstance(resolve, LookupField):
-            return LookupRoot(key, resolve, definition, node, self.position(self.fields.position(details)))
-        if isinstance(resolve, SearchField):
-            kind: Any = get_named_type(definition.type)
-            position = self.fields.listed(kind, details)
-            counts = self.fields.counts(kind, position)
-            return SearchRoot(key, resolve, definition, node, self.connection(kind, details), position, counts)
-        raise UnsupportedByPlan
+def arguments_of(definition: Any, node: Any, variables: VariableValues) -> Arguments:
+    """The arguments of a field, or the error of invalid ones."""
+    try:
+        return get_argument_values(definition, node, variables) if definition.args else {}
+    except GraphQLError as error:
+        return error.with_traceback(None)
 
 
-@dataclass(frozen=True, eq=False)
-class LookupRoot:
-    """A field of Query that looks nodes up, and the position of these."""
+class ReadField:
+    """A field that reads: the pages of its `connection`, or the objects at its `position`.
 
-    key: str
-    resolve: LookupField
-    definition: Any
-    node: Any
-    position: "ResponsePosition"
-
-
-@dataclass(frozen=True, eq=False)
-class ListRoot:
-    """A field of Query that lists a hierarchy's roots."""
-
-    key: str
-    resolve: RootsField
-    listing: "ListField"
-
-
-@dataclass(frozen=True, eq=False)
-class SearchRoot:
-    """A field of Query that finds nodes by what they are like, and what is selected of them: `counts` is whether
-    `descendantCount` is.
+    `error` is in place of both where its selections have one. `kind` is that of a relation.
     """
 
-    key: str
-    resolve: SearchField
-    definition: Any
-    node: Any
-    connection: "Connection"
-    position: NodePosition
-    counts: bool
+    def __init__(self, plan: OperationPlan, parent: GraphQLObjectType, key: str, details: list[FieldDetails]) -> None:
+        self.key, self.nodes = key, [one.node for one in details]
+        self.definition = parent.fields[name_of(details)]
+        self.reading: Any = resolver_of(self.definition)
+        self.kind: RelationKind | None = getattr(self.reading, "kind", None)
+        kind, items = get_named_type(self.definition.type), get_nullable_type(self.definition.type)
+        self.many = is_list_type(items)
+        self.has_nullable_items = self.many and not is_non_null_type(items.of_type)
+        self.is_nullable = not is_non_null_type(self.definition.type)
+        self.connection: Connection | None = None
+        self.position: ResponsePosition | None = None
+        self.error: GraphQLError | None = None
+        try:
+            if _lists(kind):
+                self.connection = plan.connection(kind, details)
+            else:
+                self.position = plan.position(kind, details)
+        except GraphQLError as error:
+            self.error = error.with_traceback(None)
+        self.count = RELATION_FIELDS if _lists(kind) or self.kind in ABOVE else 1
+        """What it counts as in the budget."""
 
+    @property
+    def selected(self) -> "ResponsePosition | None":
+        """The position of the objects that it leads to."""
+        return self.connection.listed if self.connection else self.position
 
-RootField = Constant | LookupRoot | ListRoot | SearchRoot
+    def relation(self, arguments: ConnectionArguments, selection: Selection) -> Relation:
+        """Itself with arguments, for the planner of reads."""
+        assert self.kind is not None  # noqa: S101 - only relations are asked
+        if self.kind in ABOVE:
+            return Relation(self.kind, arguments, selection)
+        listed = self.connection
+        if listed is None:
+            return Relation(self.kind, arguments, selection, nodes=False)
+        counts = self.kind is RelationKind.ROOTS and listed.counts
+        return Relation(self.kind, arguments, selection, listed.has_nodes, listed.has_total, counts)
 
 
 @dataclass(frozen=True, eq=False)
-class ListField:
-    """A connection among an object's fields."""
+class OtherField:
+    """A field of Query that graphql-core executes, as introspection."""
 
     key: str
-    relation: RelationField
-    connection: "Connection"
+    details: list[FieldDetails]
 
 
-@dataclass(frozen=True, eq=False)
-class AboveField:
-    """`parent` or `ancestors` among an object's fields."""
-
-    key: str
-    relation: RelationField
-    position: "ResponsePosition"
+Part = LeafWriter | ReadField | OtherField
 
 
-KIND = attrgetter("pk", "level")
-"""The tree and the level of a record, which lead to its type: there are few of both, whatever the records are."""
+class ResponsePosition(dict[Any, "CompiledType | GraphQLError | None"]):
+    """A position of the response that holds objects of one type, an interface or a union: the types of these objects,
+    of nodes by (hierarchy, level), of others by the name of the type.
 
-
-class ResponsePosition(dict[tuple[str, str], "CompiledType"]):
-    """A position of the response that holds nodes, as an interface or one level's type: the types of its nodes by
-    hierarchy and level. Raises UnsupportedByPlan for a level that its hierarchy has not.
+    In its place is the error of its selections, and None for a level that its hierarchy has not.
     """
 
-    def __init__(self, plan: OperationPlan, position: NodePosition) -> None:
-        self.selected = position
-        self._plan = plan
+    def __init__(self, plan: OperationPlan, kind: Any, details: list[FieldDetails]) -> None:
+        self._plan, self._kind, self.details = plan, kind, details
+        self.nodes = [one.node for one in details]
+        self._is_abstract = is_abstract_type(kind)
+        kinds = plan.fields.schema.get_possible_types(kind) if self._is_abstract else [kind]
+        self.holds_nodes = plan.fields.are_levels(kinds)
 
-    def __missing__(self, key: tuple[str, str]) -> "CompiledType":
-        fields = self._plan.fields
-        kind = fields.level_type(*key)
-        if kind is None:
-            raise UnsupportedByPlan
-        found = self[key] = CompiledType(self._plan, kind, fields.below(kind, self.selected.details))
+    def __missing__(self, key: Any) -> "CompiledType | GraphQLError | None":
+        plan = self._plan
+        found: CompiledType | GraphQLError | None = None
+        kind: Any = plan.fields.level_type(*key) if self.holds_nodes else plan.fields.schema.get_type(key)
+        try:
+            if kind is not None and (self._is_abstract or kind is self._kind):
+                below = plan.fields.below(kind, self.details)
+                found = CompiledType(plan, kind, below, of_nodes=self.holds_nodes)
+        except GraphQLError as error:
+            found = error.with_traceback(None)
+        self[key] = found
         return found
+
+    def types_of(self, found: Sequence[Any]) -> tuple[list[Any], dict[Any, "CompiledType | GraphQLError | None"]]:
+        """For each of some objects that are no nodes what tells its type, and the types by this."""
+        if self._is_abstract:
+            kinds = [self._kind.resolve_type(one, None, self._kind) for one in found]
+            return kinds, {kind: self[kind] for kind in set(kinds)}
+        return [None] * len(found), {None: self[self._kind.name]}
 
     def constant_count(self, records: Sequence[Record]) -> int | None:
         """What the fields of some nodes here count as; None where one is written from more than the node."""
+        if not self.holds_nodes:
+            return None
         count = 0
         for kind, number in Counter(map(KIND, records)).items():
             compiled = self[hierarchy_of(kind[0]), kind[1]]
-            if not compiled.is_leaf or compiled.varies:
+            if not isinstance(compiled, CompiledType) or not compiled.is_leaf or compiled.varies:
                 return None
             count += compiled.count * number
             if compiled.values:
@@ -209,27 +220,29 @@ class CompiledType:
     `values`, and `empty_count` what those of its empty lists count as beside.
     """
 
-    def __init__(self, plan: OperationPlan, kind: GraphQLObjectType, grouped: Grouped) -> None:
+    def __init__(
+        self, plan: OperationPlan, kind: GraphQLObjectType, grouped: Grouped, *, of_nodes: bool = False
+    ) -> None:
         fields = [_compiled_field(plan, kind, key, details) for key, details in grouped.items()]
         self.is_leaf = all(map(_is_leaf, fields))
-        self.parts: list[tuple[bytes, LeafWriter | ListField | AboveField]] = []
+        self.parts: list[tuple[bytes, Part]] = []
         """Each with its response key as JSON, empty for a writer of leaves."""
         for are_leaves, run in groupby(fields, _is_leaf):
             parts: list[Any] = list(run)
-            writer = [(b"", LeafWriter(parts, whole=self.is_leaf))] if are_leaves else []
+            writer = [(b"", LeafWriter(parts, whole=self.is_leaf, of_nodes=of_nodes))] if are_leaves else []
             self.parts += writer or [(key_of(part.key), part) for part in parts]
         if not fields:  # all were skipped
-            self.parts.append((b"", LeafWriter([], whole=True)))
-        self.lists = [part for part in fields if isinstance(part, ListField)]
-        self.above = [part for part in fields if isinstance(part, AboveField)]
-        self.childless = None if self.is_leaf else _childless(fields)
+            self.parts.append((b"", LeafWriter([], whole=True, of_nodes=of_nodes)))
+        self.reads = [part for part in fields if isinstance(part, ReadField)]
+        self.others = {part.key: part.details for part in fields if isinstance(part, OtherField)}
+        self.childless = None if self.is_leaf or not of_nodes else _childless(fields)
         self.values = [field for field in fields if isinstance(field, ValueField)]
-        self.count = len(fields) + (RELATION_FIELDS - 1) * (len(self.lists) + len(self.above))
-        self.empty_count = sum([field.connection.page_count for field in self.lists])
+        self.count = len(fields) - len(self.reads) - len(self.others) + sum([field.count for field in self.reads])
+        self.empty_count = sum([field.connection.page_count for field in self.reads if field.connection])
         self.varies = any(isinstance(part, LeafWriter) and part.varies for _, part in self.parts)
 
-    def value_counts(self, records: Sequence[Record]) -> int:
-        """What the fields of the nested values and names of some nodes count as."""
+    def value_counts(self, records: Sequence[Any]) -> int:
+        """What the fields of the nested values and names of some objects count as."""
         return sum([field.count(record) for field in self.values for record in records])
 
 
@@ -237,50 +250,48 @@ def _is_leaf(field: object) -> bool:
     return isinstance(field, LeafField | Constant)
 
 
-def _childless(fields: Sequence[LeafField | Constant | ListField | AboveField]) -> LeafWriter | None:
+def _childless(fields: Sequence[LeafField | Constant | ReadField | OtherField]) -> LeafWriter | None:
     """The writer of these fields for a node that has nothing below it; None where they select what is not below."""
     leaves: list[LeafField | Constant] = []
     for field in fields:
         if isinstance(field, LeafField | Constant):
             leaves.append(field)
-        elif isinstance(field, ListField):
-            leaves.append(Constant(field.key, field.connection.empty))
-        else:
+            continue
+        if not isinstance(field, ReadField) or field.reading not in (CHILDREN, DESCENDANTS):
             return None
+        if field.connection is None or field.connection.empty is None:
+            return None
+        leaves.append(Constant(field.key, field.connection.empty))
     return LeafWriter(leaves, whole=True)
 
 
 def _compiled_field(
     plan: OperationPlan, kind: GraphQLObjectType, key: str, details: list[FieldDetails]
-) -> LeafField | Constant | ListField | AboveField:
-    """A merged field of an object: its type's name, a leaf, or a relation."""
-    relation = RELATION_KINDS.get(name_of(details))
-    if relation in LISTS:
-        return plan.list_field(key, kind, details)
-    if relation is not None:
-        field = plan.fields.relation(kind, details)
-        return AboveField(key, field, plan.position(field.position))
-    return _leaf_field(plan, kind, key, details)
-
-
-def _leaf_field(
-    plan: OperationPlan, kind: GraphQLObjectType, key: str, details: list[FieldDetails]
-) -> LeafField | Constant:
-    """A merged field that needs no read: a leaf, or an object out of the record."""
+) -> LeafField | Constant | ReadField | OtherField:
+    """A merged field of an object: its type's name, a leaf, an object out of the object, or what is read."""
     if name_of(details) == "__typename":
         return Constant(key, dumps(kind.name))
-    node, definition = details[0].node, kind.fields[name_of(details)]
-    resolve, bind = _compiled_resolver(definition), partial(get_argument_values, definition, node)
+    node, definition = details[0].node, kind.fields.get(name_of(details))
+    resolve: Any = None if definition is None else resolver_of(definition)
+    is_root = kind is plan.fields.query_type
+    if definition is None or resolve is None:
+        return OtherField(key, details)
     inner = get_named_type(definition.type)
+    if is_root or hasattr(resolve, "read"):
+        return ReadField(plan, kind, key, details)
     if isinstance(inner, GraphQLObjectType):
-        below = plan.fields.below(inner, details).items()
-        return _value_field(key, definition, resolve, [_leaf_field(plan, inner, *one) for one in below])
-    if has_variables(node):
-        return LeafField(key, definition.type, resolve, bind=bind)
-    return LeafField(key, definition.type, resolve, bind(plan.variables))
+        return _value_field(plan, key, definition, details)
+    nodes, bind = [one.node for one in details], partial(arguments_of, definition, node)
+    return LeafField(key, definition.type, resolve, nodes, bind(plan.variables), bind if has_variables(node) else None)
 
 
-def _value_field(key: str, definition: Any, resolve: Any, fields: Sequence[LeafField | Constant]) -> ValueField:
+def _value_field(plan: OperationPlan, key: str, definition: Any, details: list[FieldDetails]) -> ValueField:
+    kind: Any = get_named_type(definition.type)
+    fields, failed = list[Any](), None
+    try:
+        fields = [_compiled_field(plan, kind, *one) for one in plan.fields.below(kind, details).items()]
+    except GraphQLError as error:
+        failed = error.with_traceback(None)
     leaves = [field for field in fields if isinstance(field, LeafField)]
     arguments = {field.key: field.arguments for field in leaves}
     binds = {field.key: field.bind for field in leaves if field.bind is not None}
@@ -288,38 +299,164 @@ def _value_field(key: str, definition: Any, resolve: Any, fields: Sequence[LeafF
     def bind(variables: VariableValues) -> dict[str, Any]:
         return arguments | {name: bound(variables) for name, bound in binds.items()}
 
-    return ValueField(key, definition.type, resolve, arguments, bind if binds else None, fields)
+    return ValueField(
+        key, definition.type, cast(Any, resolver_of(definition)), [one.node for one in details], arguments,
+        bind if binds else None, fields, is_list_type(get_nullable_type(definition.type)), failed,
+    )  # fmt: skip
 
 
-def _compiled_resolver(definition: Any) -> Any:
-    """The resolver of a field. Raises UnsupportedByPlan for a field that plans do not compile."""
-    resolve = None if definition is None else resolver_of(definition)
-    if resolve is None:
-        raise UnsupportedByPlan
-    return resolve
+def _lists(kind: Any) -> bool:
+    """Whether a type is that of the pages of a list."""
+    nodes = kind.fields.get("nodes") if isinstance(kind, GraphQLObjectType) else None
+    return nodes is not None and is_list_type(get_nullable_type(nodes.type))
+
+
+def _resolver(kind: GraphQLObjectType, details: list[FieldDetails]) -> Any:
+    """The resolver of merged fields, None for `__typename`."""
+    definition = kind.fields.get(name_of(details))
+    return None if definition is None else resolver_of(definition)
 
 
 class Connection:
-    """A connection's fields in the order of the query, each with the position of the nodes in it, if it has any.
+    """A connection's fields in the order of the query, each with the positions of the objects in it.
 
-    `empty` is the JSON of an empty page. `page_count` and `node_count` are what its fields count as in the budget for
-    each page, and for each node without the fields of the node.
+    `listed` is the position of all its objects, whether they are selected as nodes, in edges, or both. `empty` is the
+    JSON of an empty page, None where that is an error. `page_count` and `node_count` are what its fields count as in
+    the budget for each page, and for each node without the fields of the node.
     """
 
     def __init__(self, plan: OperationPlan, kind: GraphQLObjectType, details: list[FieldDetails]) -> None:
-        self.parts: list[tuple[ConnectionField, ResponsePosition | None]] = []
-        below = plan.fields.below
-        for key, fields in below(kind, details).items():
-            name, typename, grouped = name_of(fields), kind.name, Grouped()
-            nodes = [fields] if name == "nodes" else []
-            if name in ("edges", "pageInfo"):
-                inner: Any = get_named_type(kind.fields[name].type)
-                typename, grouped = inner.name, below(inner, fields)
-                nodes = named(grouped, "node")
-            if len(nodes) > 1:  # the node of an edge under two keys
-                raise UnsupportedByPlan
-            part = ConnectionField(key, name, typename, [(each, name_of(one)) for each, one in grouped.items()])
-            self.parts.append((part, plan.position(plan.fields.position(nodes[0])) if nodes else None))
-        self.page_count = sum([part.page_count for part, _ in self.parts])
-        self.node_count = sum([part.node_count for part, _ in self.parts])
-        (self.empty,) = objects([(part.start, [part.write(EMPTY, iter(()))]) for part, _ in self.parts], 1)
+        """Raises GraphQLError for a directive whose condition is null."""
+        self._plan = plan
+        self._item = get_named_type(kind.fields["nodes"].type)
+        grouped, listed = plan.fields.below(kind, details), list[FieldDetails]()
+        self.parts = [self._part(kind, key, fields, listed) for key, fields in grouped.items()]
+        self.listed = plan.position(self._item, listed)
+        self.has_nodes = any(part.field.name in ("nodes", "edges", "pageInfo") for part in self.parts)
+        self.has_total = bool(named(grouped, "totalCount"))
+        self.page_count = sum([part.field.page_count for part in self.parts])
+        self.node_count = sum([part.field.node_count for part in self.parts])
+        columns = [(part.field.start, [part.field.write(EMPTY, iter(()))]) for part in self.parts]
+        is_broken = any(part.error is not None and part.field.name == "pageInfo" for part in self.parts)
+        self.empty = None if is_broken else next(objects(columns, 1))
+
+    def _part(
+        self, kind: GraphQLObjectType, key: str, fields: list[FieldDetails], listed: list[FieldDetails]
+    ) -> "ConnectionPart":
+        """A field of the connection; `listed` gets the merged fields of its nodes."""
+        name, typename, grouped = name_of(fields), kind.name, Grouped()
+        nodes, error = {"": fields} if name == "nodes" else {}, None
+        inner: Any = kind
+        if name in ("edges", "pageInfo"):
+            inner = get_named_type(kind.fields[name].type)
+            typename = inner.name
+            try:
+                grouped = self._plan.fields.below(inner, fields)
+            except GraphQLError as found:
+                error = found.with_traceback(None)
+            nodes = {each: one for each, one in grouped.items() if name_of(one) == "node"}
+        listed += [detail for one in nodes.values() for detail in one]
+        below = {each: (name_of(one), _resolver(inner, one)) for each, one in grouped.items()}
+        field = ConnectionField(key, name, typename, _resolver(kind, fields), below)
+        positions = {each: self._plan.position(self._item, one) for each, one in nodes.items()}
+        return ConnectionPart(field, positions, [one.node for one in fields], error)
+
+    @cached_property
+    def counts(self) -> bool:
+        """Whether `descendantCount` is selected of its nodes."""
+        fields = self._plan.fields
+        kinds = fields.schema.get_possible_types(self._item) if is_abstract_type(self._item) else [self._item]
+        try:
+            return any(named(fields.below(kind, self.listed.details), COUNT) for kind in kinds)
+        except GraphQLError:  # which is that of the nodes, if there are any
+            return False
+
+
+@dataclass(frozen=True, eq=False)
+class ConnectionPart:
+    """A field of a connection; `positions` are those of its objects by the response key in an edge, empty of `nodes`.
+
+    `error` is that of the selections in each of its edges, or in `pageInfo`.
+    """
+
+    field: ConnectionField
+    positions: Mapping[str, ResponsePosition]
+    nodes: Sequence[Any]
+    error: GraphQLError | None
+
+
+# -- look-ahead --------------------------------------------------------------------------------------------------------
+
+
+class LookAhead:
+    """The arguments of a plan's fields for the variables of a request, and what is selected at its positions."""
+
+    def __init__(self, variables: VariableValues) -> None:
+        self.variables = variables
+        self._asked: dict[ReadField, Any] = {}
+        self._selections: dict[int, NodeSelection] = {}  # by the ids of positions, which live as long as the plan
+        self._arguments: dict[tuple[int, str], Any] = {}
+
+    def asked(self, field: ReadField) -> Any:
+        """What a field is asked with: its `Relation`, or what it binds; BadInput or GraphQLError for invalid arguments,
+        without their frames: they are the error of every object.
+        """
+        return self._asked.get(field) or self._ask(field)
+
+    def selection(self, position: ResponsePosition | None) -> "NodeSelection":
+        """What is selected of the nodes at a position."""
+        found = self._selections.get(id(position))
+        if found is None:
+            found = self._selections[id(position)] = NodeSelection(self, position)
+        return found
+
+    def _ask(self, field: ReadField) -> Any:
+        # Lists of one hierarchy have the same arguments at all levels, which are coerced once.
+        kind, bind, key = (
+            field.kind or RelationKind.ROOTS,
+            field.reading.bind,
+            (id(field.nodes[0]), str(field.definition.type)),
+        )
+        found: Any = self._arguments.get(key)
+        if found is None:
+            found = arguments_of(field.definition, field.nodes[0], self.variables)
+            try:
+                if not isinstance(found, GraphQLError):
+                    found = bind(found) if bind else connection_arguments(field.definition, kind, found)
+            except CladeError as error:
+                found = error.bare()
+            self._arguments[key] = found
+        if isinstance(found, ConnectionArguments):
+            found = field.relation(found, self.selection(field.selected))
+        self._asked[field] = found
+        return found
+
+
+class NodeSelection:
+    """What is selected of the nodes at one position; where a level is expected, of nodes of this level alone."""
+
+    def __init__(self, look_ahead: LookAhead, position: ResponsePosition | None, expected: str | None = None) -> None:
+        self._look_ahead, self._position, self._expected = look_ahead, position, expected
+        self._relations: dict[tuple[str, str], tuple[Relation, ...]] = {}
+        self._expecting: dict[str, NodeSelection] = {}
+
+    def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
+        """The relations that are selected of a node of this level of a hierarchy; those with invalid arguments are
+        errors of their own.
+        """
+        key = (hierarchy, self._expected or level)
+        found = self._relations.get(key)
+        if found is None:
+            compiled = None if self._position is None else self._position[key]
+            reads = compiled.reads if isinstance(compiled, CompiledType) else []
+            asked = [self._look_ahead.asked(field) for field in reads if field.reading.leads_to_nodes]
+            found = self._relations[key] = tuple([one for one in asked if isinstance(one, Relation)])
+        return found
+
+    def expecting(self, level: str | None) -> "NodeSelection":
+        """The same for nodes of this level, so that what is selected above them is known before they are read."""
+        if level is None:
+            return self
+        if level not in self._expecting:
+            self._expecting[level] = NodeSelection(self._look_ahead, self._position, level)
+        return self._expecting[level]

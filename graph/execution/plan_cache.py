@@ -2,22 +2,22 @@
 field is there. Plans are kept as long as the parsed document at most, and bound to the variables of requests.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from graphql import FieldNode, GraphQLError, GraphQLObjectType, GraphQLSchema
-from graphql.execution.values import VariableValues, get_argument_values, get_variable_values
+from graphql.execution.values import VariableValues, get_variable_values
 
-from graph.errors import without_frames
-from graph.execution.plan import ListRoot, LookupRoot, OperationPlan, RootField, SearchRoot
+from graph.errors import BAD_USER_INPUT, request_error
+from graph.execution.plan import LookAhead, OperationPlan, ReadField, arguments_of
 from graph.operation.document import ParsedDocument, nodes_in
 from graph.operation.prepared import Prepared
-from graph.operation.selection import LookAhead, SelectedFields, Types, has_variables
+from graph.operation.selection import SelectedFields, Types, has_variables
 from graph.types.fields import resolver_of
-from graph.types.lookups import Target
-from resolvers.lists.arguments import Relation, Selection
+from graph.types.lookups import LookupField, RootsField, Target
+from graph.types.search import SearchField
+from resolvers.lists.arguments import Selection
 from resolvers.lookup import Lookup
-from resolvers.session.budget import RELATION_FIELDS
 from store.cache import SieveCache
 from store.errors import CladeError
 
@@ -38,55 +38,55 @@ PlanKey = tuple[ParsedDocument, tuple[str | None, ...]]
 
 
 class BoundPlan:
-    """A plan with the variables of one request: its look-ahead, and all that it looks up."""
+    """A plan with the variables of one request: its look-ahead, and all that the fields of Query are asked with."""
 
     def __init__(self, plan: OperationPlan, variables: VariableValues) -> None:
         self.plan, self.variables = plan, variables
-        self.look_ahead = plan.look_ahead or LookAhead(plan.fields, variables)
-        self.looked_up: list[tuple[LookupRoot, Sequence[Target]]] = []
-        """The fields of Query that look nodes up, with the targets that their arguments name."""
+        self.look_ahead = plan.look_ahead or LookAhead(variables)
+        self.looked_up: list[tuple[ReadField, Sequence[Target]]] = []
+        """The fields that look nodes up, with the targets that their arguments name."""
         self.lookups: list[tuple[Lookup, Selection]] = []
-        self.listed: list[tuple[ListRoot, Relation]] = []
-        self.searched: list[tuple[SearchRoot, Mapping[str, Any]]] = []
-        """The fields of Query that list roots or find nodes, with their arguments."""
-        self.roots = [root for root in plan.roots if self._bind(root)]
-        self.interpreted = {**plan.grouped}
-        """The merged fields of Query that are not compiled, or whose arguments are invalid."""
-        for root in self.roots:
-            del self.interpreted[root.key]
-        self.count = len(self.roots) + (RELATION_FIELDS - 1) * (len(self.listed) + len(self.searched))
-        """What `roots` count as in the budget."""
+        self.called: list[tuple[ReadField, Any]] = []
+        """All others, with their arguments."""
+        self.invalid: list[tuple[ReadField, Exception]] = []
+        """Those whose arguments are invalid, with the error."""
+        for root in plan.query.reads if plan.query else ():
+            self._bind(root)
+        self.is_cached = all(isinstance(root.reading, RootsField | SearchField) for root, _ in self.called)
+        """Whether what is asked may be cached: no feeds and no moves are."""
 
-    def _bind(self, root: RootField) -> bool:
-        """Take a compiled field with its arguments; returns whether these are valid."""
-        try:
-            if isinstance(root, ListRoot):
-                self.listed.append((root, self.look_ahead.relation(root.listing.relation)))
-            elif isinstance(root, SearchRoot):
-                self.searched.append((root, get_argument_values(root.definition, root.node, self.variables)))
-            elif isinstance(root, LookupRoot):
-                targets = root.resolve.targets(get_argument_values(root.definition, root.node, self.variables))
-                self.looked_up.append((root, targets))
-                selection = self.look_ahead.selection(root.position.selected)
-                self.lookups += [
-                    (target, selection.expecting(field.level)) for field, target in targets if target is not None
-                ]
-        except (CladeError, GraphQLError) as error:  # the interpreter meets it again, and reports it with its path
-            without_frames(error)  # the look-ahead may keep it
-            return False
-        return True
+    def _bind(self, root: ReadField) -> None:
+        resolve = root.reading
+        given: Any = arguments_of(root.definition, root.nodes[0], self.variables)
+        if isinstance(resolve, RootsField):
+            given = self.look_ahead.asked(root)
+        elif isinstance(resolve, LookupField) and not isinstance(given, Exception):
+            try:
+                self._look_up(root, resolve.targets(given))
+                return
+            except CladeError as error:
+                given = error.bare()
+        if isinstance(given, Exception):
+            self.invalid.append((root, given))
+        else:
+            self.called.append((root, given))
+
+    def _look_up(self, root: ReadField, targets: Sequence[Target]) -> None:
+        self.looked_up.append((root, targets))
+        selection = self.look_ahead.selection(root.selected)
+        self.lookups += [
+            (target, selection.expecting(field.level)) for field, target in targets if isinstance(target, tuple)
+        ]
 
 
 class PlanCache:
     """The plans of all documents: several of one that has variables in directives."""
 
-    def __init__(self, schema: GraphQLSchema, types: Types) -> None:
-        self._schema = schema
+    def __init__(self, schema: GraphQLSchema, types: Types, *, hide_suggestions: bool = False) -> None:
+        self._schema, self._hide_suggestions = schema, hide_suggestions
         self._types = types
-        kinds = [kind for kind in map(schema.get_type, types.values()) if isinstance(kind, GraphQLObjectType)]
-        fields = [(name, field) for kind in kinds for name, field in kind.fields.items()]
-        self._interpreted = frozenset(name for name, field in fields if resolver_of(field) is None)
-        """The names of the fields of nodes that no plan compiles."""
+        self._current = {name for kind in schema.type_map.values() for name in _current_fields(kind)}
+        """The names of the fields that show what was before, so that nothing beside them may be stale."""
         self._plans: SieveCache[PlanKey, OperationPlan] = SieveCache(
             "plans",
             MAX_PLANS_CHARACTERS,
@@ -95,17 +95,22 @@ class PlanCache:
             evicted=lambda key, _: key[0].holders.pop(key),
         )
 
-    def bind(self, prepared: Prepared) -> BoundPlan | None:
-        """The plan of a request with its coerced variables; None where these are invalid."""
+    def bind(self, prepared: Prepared) -> BoundPlan | list[GraphQLError]:
+        """The plan of a request with its coerced variables, or the errors for which it is rejected."""
         variables, query = _NO_VARIABLES, prepared.request.query
         document, operation = prepared.document, prepared.operation
         if operation.variable_definitions:
             given = prepared.request.variables or {}
-            coerced = get_variable_values(self._schema, operation.variable_definitions, given, max_errors=1)
-            if isinstance(coerced, list):  # of errors
-                return None
+            coerced = get_variable_values(
+                self._schema, operation.variable_definitions, given, hide_suggestions=self._hide_suggestions
+            )
+            if isinstance(coerced, list):
+                return [request_error(error, BAD_USER_INPUT) for error in coerced]
             variables = coerced
-        bound = BoundPlan(self._plan(prepared, variables), variables)
+        try:
+            bound = BoundPlan(self._plan(prepared, variables), variables)
+        except GraphQLError as error:  # the condition of a field of Query is null
+            return [request_error(error, BAD_USER_INPUT)]
         # A plan that others of its document may evict is held by no request.
         if not document.deciding and (bound.plan.look_ahead is not None or len(query) <= MAX_BOUND_CHARACTERS):
             prepared.bound = bound
@@ -123,5 +128,18 @@ class PlanCache:
     def _compile(self, prepared: Prepared, variables: VariableValues) -> OperationPlan:
         parsed = prepared.document.document
         fields = SelectedFields(self._schema, self._types, parsed.definitions, prepared.operation, variables)
-        varying = {id(node) for node in nodes_in(parsed) if isinstance(node, FieldNode) and has_variables(node)}
-        return OperationPlan(fields, variables, varying, self._interpreted)
+        nodes = [node for node in nodes_in(parsed) if isinstance(node, FieldNode)]
+        varying = {id(node) for node in nodes if has_variables(node)}
+        is_current = not self._current.isdisjoint(node.name.value for node in nodes)
+        return OperationPlan(fields, variables, varying, is_query=prepared.is_query, is_current=is_current)
+
+
+def _current_fields(kind: Any) -> list[str]:
+    """The names of a type's fields that read what was before: revisions, feeds, deleted nodes and moves."""
+    if not isinstance(kind, GraphQLObjectType):
+        return []
+    found = {name: resolver_of(definition) for name, definition in kind.fields.items()}
+    if kind.name == "Query":
+        known = LookupField | RootsField | SearchField
+        return [name for name, resolve in found.items() if resolve is not None and not isinstance(resolve, known)]
+    return [name for name, resolve in found.items() if not getattr(resolve, "leads_to_nodes", True)]

@@ -15,28 +15,25 @@ Sources: RFC 9111 and RFC 5861 for Cache-Control; `Cache-Tag` is Cloudflare's he
 `extensions.apolloEntityCacheTags`, with a list of tags for each entity.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
 
-from graphql import ExecutionResult, FieldNode, GraphQLError, OperationDefinitionNode, VariableNode
+from graphql import FieldNode, GraphQLError, OperationDefinitionNode, VariableNode
 from orjson import dumps
 
 from graph.errors import (
-    BAD_USER_INPUT,
     TIMEOUT,
     UNCERTAIN,
     UNCERTAIN_HINT,
     Header,
     format_errors,
-    request_error,
 )
 from resolvers.access.callers import Caller
 from resolvers.access.grants import Grants
-from resolvers.session.budget import Budget
 from resolvers.session.cache import Validators
 from resolvers.session.reads import ReadState
 from store.cache import BoundedCache
@@ -59,50 +56,36 @@ class OperationResponse:
     """The response of an operation, or of a request that was rejected before its operation ran."""
 
     body: dict[str, Any]
-    """GraphQL's response map: `errors` if there are any, `data` if it was executed, and requested `extensions`."""
+    """GraphQL's response map without `data`: `errors` if there are any, and requested `extensions`; of an operation
+    that was stopped with `data`.
+    """
     executed: bool
     """Whether the operation was executed; false for a request error, whose response has no `data`."""
     json: bytes | None = None
-    """The response of a compiled query, as JSON; `body` then has only what is added to it."""
+    """The response map of an executed operation without `body`, as JSON."""
     etag: str = ""
     """The entity tag of `json`, if it is known already."""
     partitions: Collection[str] = ()
     """The trees and hierarchies whose versions validate `json`; empty if none do."""
-    _content: bytes | None = None
-
-    def measure(self, budget: Budget) -> None:
-        """Serialize the body, once. Raises ResponseTooLarge."""
-        self._content = dumps(self.body)
-        budget.check_size(len(self._content))
 
     def content(self) -> bytes:
         """The whole response as JSON."""
         if self.json is None:
-            return dumps(self.body) if self._content is None else self._content
-        return self.json[:-1] + b"," + dumps(self.body)[1:] if self.body else self.json
+            return dumps(self.body)
+        if not self.body:
+            return self.json
+        others = {**self.body}
+        errors = others.pop("errors", None)
+        start = b"{" if errors is None else dumps({"errors": errors})[:-1] + b","
+        return start + self.json[1:-1] + (b"," + dumps(others)[1:] if others else b"}")
 
 
-def interpreted(result: ExecutionResult, context: Any, extensions: dict[str, Any]) -> OperationResponse:
-    """The response of an interpreted operation."""
-    errors = sorted(result.errors or [], key=lambda error: _position(error.path, result.data))
-    # Only errors of variables have no path. Errors of fields have one, also if `data` is null because of them.
-    if result.data is None and all(error.path is None for error in errors):
-        return rejected(request_error(error, BAD_USER_INPUT) for error in errors)
-    is_restricted = context.request.grants is not None
-    formatted = format_errors(errors, context.errors_left_out, is_restricted=is_restricted)
-    body: dict[str, Any] = {"errors": formatted} if errors else {}
-    return OperationResponse({**body, "data": result.data, **extensions}, executed=True)
-
-
-def _position(path: Collection[str | int] | None, data: Any) -> list[int]:
-    """The position of an error in the response, as far as `data` is not null there."""
-    position: list[int] = []
-    for key in path or ():
-        if not isinstance(data, dict | list):
-            break
-        position.append(list(data).index(key) if isinstance(data, dict) else int(key))
-        data = data[key]  # type: ignore[index]
-    return position
+def executed(
+    json: bytes, errors: Sequence[Any], extensions: Mapping[str, Any], partitions: Collection[str] = (), etag: str = ""
+) -> OperationResponse:
+    """The response of an executed operation: its `data` in a response map as JSON, and all else that it has."""
+    body = {"errors": errors, **extensions} if errors else {**extensions}
+    return OperationResponse(body, True, json, etag, partitions)
 
 
 def rejected(errors: Iterable[GraphQLError]) -> OperationResponse:
@@ -132,9 +115,12 @@ def too_large(error: BudgetExceeded, extensions: dict[str, Any], *, is_mutation:
 
 @dataclass(frozen=True)
 class Entry:
-    """A response as JSON, the validators of all that it was read from, and the trees and hierarchies it depends on."""
+    """A response as JSON, and its errors, the validators of all that it was read from, and the trees and hierarchies
+    that it depends on.
+    """
 
     body: bytes
+    errors: Sequence[Any]
     validators: Validators
     etag: str
     partitions: frozenset[str]
@@ -169,19 +155,19 @@ class ResponseCache:
             self._entries.drop(key)
         return None
 
-    def put(self, key: Hashable, body: bytes, state: ReadState) -> None:
-        """Cache a response without errors, which was made of what `state` has read, if that has validators; for callers
-        with grants only where the version of the store validates it, and no move runs in what was read.
+    def put(self, key: Hashable, body: bytes, errors: Sequence[Any], state: ReadState) -> None:
+        """Cache a response, which was made of what `state` has read, if that has validators; for callers with grants
+        only where the version of the store validates it, and no move runs in what was read.
         """
         grants = state.grants
         if grants is not None and (state.store_version is None or state.moves is not None):
             return
         if (validators := state.validators()) is not None:
-            self._entries.put(key, Entry(body, validators, _etag(body, grants), state.validating_partitions))
+            self._entries.put(key, Entry(body, errors, validators, _etag(body, grants), state.validating_partitions))
 
 
 def _weight(key: Hashable, entry: Entry) -> int:
-    return len(entry.body) + ENTRY_BYTES + PARTITION_BYTES * len(entry.partitions)
+    return len(entry.body) + len(dumps(entry.errors)) + ENTRY_BYTES + PARTITION_BYTES * len(entry.partitions)
 
 
 def _etag(body: bytes, grants: Grants | None = None) -> str:

@@ -1,277 +1,458 @@
-"""Run of a plan: `run` reads a bound plan's data level by level, then writes the response as bytes from the bottom up.
-`run_beside` does so concurrently with fields of Query that are interpreted, and returns the values of all of them.
+"""Run of a plan: reads its data level by level, then writes the response as bytes from the bottom up.
 
-The nodes of a response are held as `Rows`, by position and type. What a relation leads to is an iterator of its JSON
-for one owner after another, which takes the nodes' JSON once these are written. The fields and bytes of all that a
-level has are taken from the budget of the request, `Request.budget`, before the next one is read.
+The objects of a response are held as `Rows`, by position and type; the first is Query itself. What a field leads to is
+an iterator of its JSON for one owner after another, which takes the objects' JSON once these are written. The fields
+and bytes of all that a level has are taken from the budget of the request, `Request.budget`, before the next one is
+read. The error of a read is in the place of its result, and becomes a fault (`graph/execution/faults.py`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from inspect import isawaitable
 from itertools import chain, compress, islice, repeat
 from operator import attrgetter, not_
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
-from graphql import ExecutionResult
+from graphql import GraphQLError
 from graphql.execution.values import VariableValues
-from orjson import Fragment
 
-from graph.execution.interpreter import Executor
-from graph.execution.json_writers import Constant, LeafWriter, key_of, objects
-from graph.execution.plan import KIND, AboveField, CompiledType, Connection, ListField, ResponsePosition
+from graph.execution.faults import Column, Faults, Tail
+from graph.execution.json_writers import FieldError, LeafWriter, key_of, objects
+from graph.execution.plan import (
+    EMPTY,
+    KIND,
+    CompiledType,
+    Connection,
+    ConnectionPart,
+    LookAhead,
+    OtherField,
+    Part,
+    ReadField,
+    ResponsePosition,
+)
 from graph.execution.plan_cache import BoundPlan
 from graph.operation.context import Context
-from resolvers.ancestors import read_ancestors
-from resolvers.lists.arguments import Page, Relation, RelationKind
+from graph.types.fields import unknown_level
+from graph.types.lookups import RootsField, Target
+from graph.types.search import SearchField
+from resolvers.lists.arguments import Page, Relation
 from resolvers.lookup import find_nodes
-from resolvers.pages import may_have_children, read_lists
-from resolvers.search.finder import Selected
-from resolvers.session.budget import Budget, gather_outcomes, raise_first_error
-from resolvers.trees import read_roots
+from resolvers.pages import may_have_children
+from resolvers.search.finder import FoundPage, Selected
+from resolvers.session.budget import Budget
 from store.concurrency import yield_to_loop
 from store.model.keys import hierarchy_of
 from store.model.records import Record
 
-CHUNK = 256  # nodes between two yields to the event loop
+CHUNK = 256  # objects between two yields to the event loop
 
 _RECORDS = attrgetter("records")
-_RELATION, _IS_NARROW = attrgetter("relation"), attrgetter("arguments.is_narrow")
+_IS_NARROW = attrgetter("arguments.is_narrow")
 _NOT_CACHED = None, 0
+_RELATIONS = frozenset((Relation,))
+_RESULTS = frozenset((Page, FoundPage, list))
 
-
-async def run(bound: BoundPlan, context: Context) -> bytes:
-    """The response as JSON. Raises UnsupportedByPlan, ResponseTooLarge, and the errors of the batch functions."""
-    written: list[bytes] = []  # joined once, since it may be long
-    for key, value in (await _Run(bound, context).values()).items():
-        written += (b"," if written else b"", key_of(key), value)
-    response = b"".join((b'{"data":{', *written, b"}}"))
-    context.request.budget.check_size(len(response))
-    return response
-
-
-async def run_beside(bound: BoundPlan, context: Context, executor: Executor) -> ExecutionResult:
-    """The result of a plan some of whose fields of Query are interpreted: the values of the others are `Fragment`s.
-
-    Raises as `run` does, once everything that was started has ended.
-    """
-    calls: list[Any] = [executor.execute_root(bound.interpreted)]
-    if bound.roots:
-        calls.append(_Run(bound, context).values())
-    outcomes: list[Any] = await gather_outcomes(calls)  # concurrently, since fields of users may wait for other things
-    raise_first_error(outcomes)
-    interpreted, *others = outcomes
-    compiled = {key: Fragment(value) for values in others for key, value in values.items()}
-    data = interpreted and {key: (compiled if key in compiled else interpreted)[key] for key in bound.plan.grouped}
-    return ExecutionResult(data, executor.collected_errors.errors or None)
+Outcome = Any
+"""A page, a list of objects, or the error in its place."""
 
 
 class Rows:
-    """The nodes of one type at one position of the response, and what each of their relations leads to.
+    """The objects of one type at one position of the response, and what each of their fields leads to.
 
-    `json` is that of all nodes at the position, of which these are at `places`. `parts` are written of each: leaf
-    fields, and the next value that was `found` for a relation.
+    `column` has the JSON of all objects at the position, of which these are at `places`. `parts` are written of each:
+    leaf fields, and the next value that was `found` for a field. `failed` are those that are null because of a fault,
+    `nulled` by field the owners for which what was found is.
     """
 
-    __slots__ = ("compiled", "found", "json", "parts", "places", "records")
+    __slots__ = ("column", "compiled", "failed", "faults", "found", "nulled", "parts", "places", "present", "records")
 
     def __init__(
-        self, compiled: CompiledType, records: Sequence[Record], json: list[bytes], places: Sequence[int]
+        self,
+        compiled: CompiledType | None,
+        records: Sequence[Any],
+        column: Column,
+        places: Sequence[int],
+        faults: Faults,
     ) -> None:
-        self.compiled, self.records, self.json, self.places = compiled, records, json, places
-        self.parts = compiled.parts
-        self.found: dict[ListField | AboveField, Iterator[bytes]] = {}
+        self.compiled, self.records, self.column, self.places = compiled, records, column, places
+        self.faults = faults
+        self.parts: Sequence[tuple[bytes, Part]] = compiled.parts if compiled else ()
+        self.found: dict[ReadField | OtherField, Iterator[bytes]] = {}
+        self.failed: dict[int, Any] = {}
+        self.nulled: dict[Any, dict[int, Any]] = {}
+        self.present: Sequence[Record] | None = None
+        """The nodes that fields are read of, in place of written ones; empty where these are gone."""
 
     def part(self, owns: Sequence[object], childless: LeafWriter) -> "Rows":
         """Keep the nodes that own something, where `owns` is true. Returns the others, of which leaves are written."""
-        others = Rows(self.compiled, self.records, self.json, self.places)
+        others = Rows(self.compiled, self.records, self.column, self.places, self.faults)
         others.parts = [(b"", childless)]
         for rows, chosen in ((others, list(map(not_, owns))), (self, owns)):
             rows.records, rows.places = list(compress(rows.records, chosen)), list(compress(rows.places, chosen))
         return others
 
     def write(self, start: int, variables: VariableValues, budget: Budget) -> None:
-        """Write a chunk of the nodes as JSON objects; chunks have to be written in order."""
-        records = self.records[start : start + CHUNK]
+        """Write a chunk of the objects as JSON; chunks have to be written in order."""
+        records, json = self.records[start : start + CHUNK], self.column.json
         values: Iterable[bytes] = ()
         columns: list[tuple[bytes, Iterable[bytes]]] = []
         for key, part in self.parts:
-            values = part.write(records, variables, budget) if isinstance(part, LeafWriter) else self.found[part]
+            if isinstance(part, LeafWriter):
+                values = part.write(records, variables, budget, self._failed, start)
+            else:
+                values = self.found[part]
             columns.append((key, values))
         if self.found:
             values = objects(columns, len(records))
-        if len(self.records) == len(self.json):
-            self.json[start : start + CHUNK] = values
+        if self.failed:
+            values = [b"null" if n in self.failed else one for n, one in enumerate(values, start)]
+        if len(self.records) == len(json):
+            json[start : start + CHUNK] = values
         else:
             for place, value in zip(self.places[start : start + CHUNK], values, strict=True):
-                self.json[place] = value
+                json[place] = value
+
+    def _failed(self, index: int, failed: FieldError, is_row: bool = False) -> None:
+        """Note the error of a leaf field; `is_row` where it may not be null."""
+        self.faults.add(self, index, failed.path, failed.error, failed.nodes, is_row=is_row)
+
+    def apply_faults(self) -> None:
+        """Make null what was found for owners for which it may not be."""
+        for field, owners in self.nulled.items():
+            self.found[field] = _nulled(self.found[field], owners)
 
 
-Listed = tuple[Rows, ListField, Relation]
-Above = tuple[Rows, AboveField, Relation]
+Readings = dict[Any, tuple[list[tuple[Any, Sequence[Any]]], list[tuple[Rows, ReadField]]]]
+"""By batch function what it is asked for, and the fields of rows that take its results."""
 
 
-class _Run:
-    """A run of a plan: the nodes that were read, and the fields and bytes of theirs that are still to be spent."""
+class Run:
+    """A run of a plan: the objects that were read, and the fields and bytes of theirs that are still to be spent.
 
-    def __init__(self, bound: BoundPlan, context: Context) -> None:
-        self._bound, self._look_ahead, self._request = bound, bound.look_ahead, context.request
-        self._fields, self._bytes = bound.count, 0
+    Raises ResponseTooLarge where a budget of the response is used up, and BudgetExceeded where that of reads is.
+    """
+
+    def __init__(self, look_ahead: LookAhead, context: Context) -> None:
+        self._look_ahead, self._context, self._request = look_ahead, context, context.request
+        self._fields, self._bytes = 0, 0
+        self.faults = Faults()
         self._rows: list[Rows] = []
-        """All nodes, those of a level before the nodes that they lead to."""
+        """All objects, those of a level before the objects that they lead to."""
         self._level: list[Rows] = []
-        """The nodes that were read last."""
+        """The objects that were read last."""
 
-    async def values(self) -> dict[str, bytes]:
-        """The compiled fields of Query as JSON, by their keys."""
-        found = await self._read_roots()
+    async def query(self, bound: BoundPlan, others: Mapping[str, bytes]) -> bytes:
+        """The value of `data`; `others` are the fields of Query that graphql-core has executed, as JSON."""
+        assert bound.plan.query is not None  # noqa: S101 - a query has fields
+        query = self._top(bound.plan.query)
+        query.found |= {field: iter((others[field.key],)) for _, field in query.parts if isinstance(field, OtherField)}
+        await self._read_roots(bound, query)
         await self._read_levels()
         await self._write()
-        values: dict[str, bytes] = {}
-        for root in self._bound.roots:
-            values[root.key] = root.json if isinstance(root, Constant) else next(found[root.key])
-        return values
+        return query.column.json[0]
 
-    async def _read_roots(self) -> dict[str, Iterator[bytes]]:
-        """Read the fields of Query: all lookups in one call, in parallel with the hierarchies' roots and searches."""
-        request, bound = self._request, self._bound
-        calls: list[Any] = []
-        connections: list[tuple[str, Connection]] = []
-        for root, relation in bound.listed:
-            calls.append(read_roots(request, root.resolve.hierarchy, relation))
-            connections.append((root.key, root.listing.connection))
-        for searched, given in bound.searched:
-            selected = Selected(self._look_ahead.selection(searched.position), searched.counts)
-            calls.append(searched.resolve.find(request, given, selected))
-            connections.append((searched.key, searched.connection))
-        lookups = find_nodes(request, bound.lookups)
-        *pages, records = await request.scheduler.gather_all([*calls, lookups]) if calls else [cast(Any, await lookups)]
-        found: dict[str, Iterator[bytes]] = {}
-        for (key, connection), page in zip(connections, pages, strict=True):
-            found[key] = self._pages(connection, [page])
-        raise_first_error(records)
-        left = iter(records)
-        for looked_up, targets in bound.looked_up:
-            some = [None if target is None else check.checked(next(left)) for check, target in targets]
-            found[looked_up.key] = self._nodes(looked_up.position, [some], many=looked_up.resolve.many)
-        return found
+    async def field(self, field: ReadField, value: Any, present: Sequence[Record] | None) -> bytes:
+        """The object `{"key": value}` of a field that graphql-core has resolved to a node or none; `present` as in
+        `Rows`.
+        """
+        top = self._top(None)
+        top.parts = [(key_of(field.key), field)]
+        self._take(top, field, [[] if value is None else [value]])
+        for rows in self._level:
+            rows.present = present
+        await self._read_levels()
+        await self._write()
+        return top.column.json[0]
+
+    def _top(self, compiled: CompiledType | None) -> Rows:
+        rows = Rows(compiled, [None], Column(1, None, None, tuple), range(1), self.faults)
+        self._rows.append(rows)
+        self._fields += compiled.count if compiled else 0
+        return rows
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def _read_roots(self, bound: BoundPlan, query: Rows) -> None:
+        """Read the fields of Query: all lookups in one call, in parallel with all others."""
+        request = self._request
+        calls: list[Any] = [self._call(root, given) for root, given in bound.called]
+        if bound.lookups:
+            calls.append(find_nodes(request, bound.lookups))
+        outcomes: list[Any] = [*await self._outcomes(calls)] if calls else []
+        found: Any = outcomes.pop() if bound.lookups else []
+        left = None if isinstance(found, Exception) else iter(found)
+        for root, targets in bound.looked_up:
+            self._take(query, root, [found if left is None else self._looked_up(query, root, targets, left)])
+        for (root, _), outcome in zip(bound.called, outcomes, strict=True):
+            self._take(query, root, [outcome])
+        for root, error in bound.invalid:
+            self._take(query, root, [error])
+
+    async def _call(self, root: ReadField, given: Any) -> Outcome:
+        """The outcome of a field of Query that is no lookup."""
+        request, resolve = self._request, root.reading
+        if isinstance(resolve, RootsField):
+            return await resolve.read(request, given)
+        if isinstance(resolve, SearchField):
+            counts = root.connection is not None and root.connection.counts
+            return await resolve.find(request, given, Selected(self._look_ahead.selection(root.selected), counts))
+        found = resolve(None, SimpleNamespace(context=self._context), **given)
+        found = await found if isawaitable(found) else found
+        return found if root.many else [] if found is None else [found]
+
+    async def _outcomes(self, calls: Sequence[Any]) -> Sequence[Outcome]:
+        """The results of calls whose reads are made together, or the errors of failed ones."""
+        if len(calls) > 1:
+            return await self._request.scheduler.gather_outcomes(calls)
+        try:
+            return [await calls[0]]
+        except Exception as error:
+            return [error]
 
     async def _read_levels(self) -> None:
-        """Read all that the nodes select, then what the nodes found there select, to the bottom."""
+        """Read all that the objects select, then what the objects found there select, to the bottom."""
         request = self._request
         while True:
             level, self._level = self._level, []
             self._rows += level
-            listed, above = list[Listed](), list[Above]()
+            readings: Readings = {}
             for rows in level:
-                self._select(rows, listed, above)
+                self._select(rows, readings)
             request.budget.spend_fields(self._fields)
             if self._bytes:
                 request.budget.spend_bytes(self._bytes)
             self._fields = self._bytes = 0
-            reads: list[Any] = []
-            if listed:
-                reads.append(read_lists(request, [(relation, rows.records) for rows, _, relation in listed]))
-            if above:
-                asked = [(record, relation) for rows, _, relation in above for record in rows.records]
-                reads.append(read_ancestors(request, asked))
-            if not reads:
+            if not readings:
                 return
-            outcomes = list(chain.from_iterable(await request.scheduler.gather_all(reads)))
-            raise_first_error(outcomes)
-            found: Iterator[Any] = iter(outcomes)
-            for rows, field, _ in listed:
-                rows.found[field] = self._pages(field.connection, list(islice(found, len(rows.records))))
-            for rows, up, relation in above:
-                some, many = list(islice(found, len(rows.records))), relation.kind is RelationKind.ANCESTORS
-                rows.found[up] = self._nodes(up.position, some, many=many)
-            if len(outcomes) > CHUNK:
+            results = await self._outcomes([read(request, asked) for read, (asked, _) in readings.items()])
+            size = 0
+            for (_, takers), result in zip(readings.values(), results, strict=True):
+                left = iter(repeat(result) if isinstance(result, Exception) else result)
+                for rows, field in takers:
+                    outcomes = list(islice(left, len(rows.records)))
+                    self._take(rows, field, outcomes)
+                    size += len(outcomes)
+            if size > CHUNK:
                 await yield_to_loop()
 
-    def _select(self, rows: Rows, listed: list[Listed], above: list[Above]) -> None:
-        """Count the fields of some nodes, and add their relations. Nodes with nothing in their lists are set apart."""
+    def _select(self, rows: Rows, readings: Readings) -> None:
+        """Count the fields of some objects, and add those that read. Nodes with nothing in their lists are apart."""
         compiled, look_ahead = rows.compiled, self._look_ahead
+        assert compiled is not None  # noqa: S101 - only Query's rows may be without, and these are not of a level
         self._fields += compiled.count * len(rows.records)
         if compiled.values:
             self._fields += compiled.value_counts(rows.records)
         if compiled.is_leaf:
             return
-        relations = list(map(look_ahead.relation, map(_RELATION, compiled.lists)))
-        if compiled.childless is not None and not any(map(_IS_NARROW, relations)):
+        asked = list(map(look_ahead.asked, compiled.reads))
+        has_lists = compiled.childless is not None and rows.present is None and _RELATIONS.issuperset(map(type, asked))
+        if compiled.childless is not None and has_lists and not any(map(_IS_NARROW, asked)):
             owns = may_have_children(self._request, rows.records)
             if not all(owns):
                 self._rows.append(rows.part(owns, compiled.childless))
                 self._fields += compiled.empty_count * (len(owns) - len(rows.records))
-        if rows.records:
-            listed += zip(repeat(rows), compiled.lists, relations, strict=False)
-            for up in compiled.above:
-                above.append((rows, up, look_ahead.relation(up.relation)))
+        if not rows.records:
+            return
+        for field, arguments in zip(compiled.reads, asked, strict=True):
+            if isinstance(arguments, Exception):
+                self._take(rows, field, [arguments] * len(rows.records))
+            elif rows.present is not None and not rows.present and field.reading.absent is not None:
+                self._take(rows, field, [field.reading.absent])
+            else:
+                reading = field.reading
+                questions, takers = readings.setdefault(reading.read, ([], []))
+                owners = rows.present or rows.records
+                questions.append((arguments, list(map(reading.owner, owners)) if reading.owner else owners))
+                takers.append((rows, field))
 
-    def _nodes(
-        self, position: ResponsePosition, found: Sequence[Sequence[Record | None]], *, many: bool
-    ) -> Iterator[bytes]:
-        """The JSON of what a field leads to, for each of some owners: a list of nodes, or one node or null."""
+    # -- what was found ------------------------------------------------------------------------------------------------
+
+    def _take(self, rows: Rows, field: ReadField, outcomes: list[Outcome]) -> None:
+        """Take what a field leads to for each of some rows; an error is a fault of this field."""
+        if not _RESULTS.issuperset(map(type, outcomes)) or field.error is not None:
+            if (refusal := self._request.budget.refusal) is not None:
+                raise refusal
+            outcomes = [self._result(rows, field, number, outcome) for number, outcome in enumerate(outcomes)]
+        if field.connection is not None:
+            rows.found[field] = self._pages(rows, field, field.connection, outcomes)
+        elif field.position is not None:
+            rows.found[field] = self._objects(rows, field, field.position, outcomes)
+        else:
+            rows.found[field] = repeat(b"null", len(outcomes))
+
+    def _result(self, rows: Rows, field: ReadField, number: int, outcome: Outcome) -> Any:
+        """The result for a row, empty where there is none."""
+        error = outcome if isinstance(outcome, Exception) else field.error
+        if error is None:
+            return outcome
+        self._null(rows, field, number, (), error, field.nodes)
+        return [] if field.connection is None else EMPTY
+
+    def _looked_up(
+        self, query: Rows, root: ReadField, targets: Sequence[Target], left: Iterator[Any]
+    ) -> list[Record | None] | Exception:
+        """The outcome of a field that looks nodes up: None for each that does not exist, or is an error of its own."""
+        found: list[Any] = []
+        for field, target in targets:
+            one = target if target is None or isinstance(target, Exception) else next(left)
+            found.append(field.checked(one) if isinstance(one, Record) else one)
+        if not root.many:
+            return found[0] if isinstance(found[0], Exception) else found
+        for index, one in enumerate(found):
+            if isinstance(one, Exception):
+                self.faults.add(query, 0, (root.key, index), one, root.nodes)
+                found[index] = None
+        return found
+
+    def _null(
+        self, rows: Rows, field: ReadField, number: int, tail: Tail, error: Exception, nodes: Sequence[Any]
+    ) -> None:
+        """Make null what a field leads to for a row, because of an error at a path from the field on."""
+        if number in rows.nulled.get(field, ()):
+            return
+        is_row = not field.is_nullable
+        fault = self.faults.add(rows, number, (field.key, *tail), error, nodes, is_row=is_row)
+        rows.nulled.setdefault(field, {})[number] = tail, fault
+
+    def _objects(self, rows: Rows, field: ReadField, position: ResponsePosition, found: list[Any]) -> Iterator[bytes]:
+        """The JSON of what a field leads to, for each of some owners: a list of objects, or one object or null."""
+        many = field.many
         records = list(filter(None, chain.from_iterable(found)))
-        nodes: Iterator[bytes] = iter(self._add(position, records))
-        if len(records) < sum(map(len, found)):
-            present, places = nodes, chain.from_iterable(found)
-            nodes = (b"null" if record is None else next(present) for record in places)
-        if many:
-            return (b"[" + b",".join(islice(nodes, len(some))) + b"]" for some in found)
-        return (next(nodes) if some else b"null" for some in found)
 
-    def _pages(self, connection: Connection, pages: Sequence[Page]) -> Iterator[bytes]:
+        def origins() -> Iterator[tuple[int, Tail]]:
+            for number, some in enumerate(found):
+                yield from ((number, (place,) if many else ()) for place, one in enumerate(some) if one is not None)
+
+        objects_: Iterator[bytes] = iter(self._add(position, records, Column(len(records), rows, field, origins)))
+        if len(records) < sum(map(len, found)):
+            present, places = objects_, chain.from_iterable(found)
+            objects_ = (b"null" if one is None else next(present) for one in places)
+        if many:
+            return (b"[" + b",".join(islice(objects_, len(some))) + b"]" for some in found)
+        return (next(objects_) if some else b"null" for some in found)
+
+    def _pages(self, rows: Rows, field: ReadField, connection: Connection, pages: Sequence[Page]) -> Iterator[bytes]:
         """The JSON of a connection for each of some owners, whose pages these are."""
         columns: list[tuple[bytes, Iterable[bytes]]] = []
         fields = connection.page_count * len(pages) + connection.node_count * sum(map(len, map(_RECORDS, pages)))
-        for part, position in connection.parts:
-            if position is None:
-                columns.append((part.start, map(part.write, pages, repeat(iter(())))))
+        nulled = rows.nulled.get(field)
+        if nulled:
+            fields -= connection.page_count * len(nulled)
+        for part in connection.parts:
+            if part.error is not None:
+                self._fail_pages(rows, field, part, pages)
+            if not part.positions:
+                columns.append((part.field.start, map(part.field.write, pages, repeat(iter(())))))
                 continue
             # As of now: other requests, or a page that is here twice, may cache more of them while this one reads.
             column: list[Any] = []
             missing: list[Page] = []
-            for page in pages:
-                json, count = page.json_fields.get(part.number, _NOT_CACHED)
+            numbers: list[int] = []
+            for number, page in enumerate(pages):
+                json, count = page.json_fields.get(part.field.number, _NOT_CACHED)
                 column.append(json)
                 if json is None:
                     missing.append(page)
+                    numbers.append(number)
                 else:
                     fields += count
                     self._bytes += len(json)
-            nodes = iter(self._add(position, list(chain.from_iterable(map(_RECORDS, missing)))))
-            written = map(partial(part.cached, position.constant_count, nodes), missing)
-            columns.append((part.start, _filled(column, written) if missing else iter(column)))
+            written = self._written(rows, field, part, numbers, missing) if missing else iter(())
+            columns.append((part.field.start, _filled(column, written) if missing else iter(column)))
         self._fields += fields
         return objects(columns, len(pages))
 
-    def _add(self, position: ResponsePosition, records: Sequence[Record]) -> list[bytes]:
-        """Add the nodes at a position. Returns a list that will have their JSON, in order, once they are written."""
-        json, kinds = [b""] * len(records), list(map(KIND, records))
-        types = {kind: position[hierarchy_of(kind[0]), kind[1]] for kind in set(kinds)}
-        compiled = set(types.values())
-        if len(compiled) == 1:
-            self._level.append(Rows(compiled.pop(), records, json, range(len(records))))
-            return json
-        places: dict[CompiledType, list[int]] = {}
+    def _written(
+        self, rows: Rows, field: ReadField, part: ConnectionPart, numbers: Sequence[int], pages: Sequence[Page]
+    ) -> Iterator[bytes]:
+        """The JSON of a field of a connection for the pages of the owners with these numbers."""
+        records = list(chain.from_iterable(map(_RECORDS, pages)))
+        iterators: list[Iterator[bytes]] = []
+        for inner, position in part.positions.items():
+            column = Column(len(records), rows, field, partial(_origins, part, inner, numbers, pages))
+            faulty = column.faulty
+            iterators.append(iter(self._add(position, records, column)))
+        if len(iterators) > 1:  # the node of an edge under several keys
+            return map(part.field.write, pages, repeat(chain.from_iterable(zip(*iterators, strict=True))))
+
+        def count(some: Sequence[Record]) -> int | None:
+            return None if faulty else position.constant_count(some)
+
+        return map(partial(part.field.cached, count, iterators[0]), pages)
+
+    def _fail_pages(self, rows: Rows, field: ReadField, part: ConnectionPart, pages: Sequence[Page]) -> None:
+        """Make null the pages whose edges, or whose `pageInfo`, have an error in their selections."""
+        for number, page in enumerate(pages):
+            if part.error is not None and (page.records or part.field.name == "pageInfo"):
+                tail = (part.field.key, 0) if part.field.name == "edges" else (part.field.key,)
+                self._null(rows, field, number, tail, part.error, part.nodes)
+
+    def _add(self, position: ResponsePosition, records: Sequence[Any], column: Column) -> list[bytes]:
+        """Add the objects at a position. Returns a list that will have their JSON, in order, once they are written."""
+        if position.holds_nodes:
+            kinds = list(map(KIND, records))
+            types = {kind: position[hierarchy_of(kind[0]), kind[1]] for kind in set(kinds)}
+        else:
+            kinds, types = position.types_of(records)
+        found = set(map(id, types.values()))
+        if records and len(found) == 1:
+            compiled = types[kinds[0]]
+            if isinstance(compiled, CompiledType):
+                self._level.append(Rows(compiled, records, column, range(len(records)), self.faults))
+                return column.json
+        places: dict[int, list[int]] = {}
         for place, kind in enumerate(kinds):
-            places.setdefault(types[kind], []).append(place)
-        self._level += [Rows(one, [records[place] for place in some], json, some) for one, some in places.items()]
-        return json
+            places.setdefault(id(types[kind]), []).append(place)
+        for some in places.values():
+            self._add_rows(position, types[kinds[some[0]]], [records[place] for place in some], column, some)
+        return column.json
+
+    def _add_rows(
+        self, position: ResponsePosition, compiled: Any, records: Sequence[Any], column: Column, places: Sequence[int]
+    ) -> None:
+        """Add the objects of one type; those without one are null."""
+        if isinstance(compiled, CompiledType):
+            self._level.append(Rows(compiled, records, column, places, self.faults))
+            return
+        rows = Rows(None, records, column, places, self.faults)
+        for index, record in enumerate(records):
+            error = compiled if isinstance(compiled, GraphQLError) else unknown_level(record)
+            self.faults.add(rows, index, (), error, position.nodes, is_row=True)
+            column.json[places[index]] = b"null"
+
+    # -- writing -------------------------------------------------------------------------------------------------------
 
     async def _write(self) -> None:
-        """Write all nodes, those of the deepest level first; those that are written are dropped, with all below them.
+        """Write all objects, those of the deepest level first; those that are written are dropped, with all below them.
 
-        Fewer than CHUNK nodes are written without a pause.
+        Fewer than CHUNK objects are written without a pause.
         """
         variables, budget, written = self._look_ahead.variables, self._request.budget, 0
         while self._rows:
             rows = self._rows.pop()
+            if rows.nulled:
+                rows.apply_faults()
             for start in range(0, len(rows.records), CHUNK):
                 rows.write(start, variables, budget)
                 written += min(CHUNK, len(rows.records) - start)
                 if written >= CHUNK:
                     written = 0
                     await yield_to_loop()
+
+
+def _origins(
+    part: ConnectionPart, inner: str, numbers: Sequence[int], pages: Sequence[Page]
+) -> Iterator[tuple[int, Tail]]:
+    """The owner's number, and the path in its page, of each object of some pages."""
+    for number, page in zip(numbers, pages, strict=True):
+        for index in range(len(page.records)):
+            yield number, part.field.tail(inner, index)
+
+
+def _nulled(values: Iterable[bytes], owners: Mapping[int, Any]) -> Iterator[bytes]:
+    """Values, null for some owners."""
+    return (b"null" if number in owners else value for number, value in enumerate(values))
 
 
 def _filled(column: Iterable[bytes | None], written: Iterator[bytes]) -> Iterator[bytes]:

@@ -17,7 +17,6 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from graph.execution.operation import Execution
 from graph.observability.logs import RequestInfo
 from graph.server.events import EventStreams
 from graph.server.lifecycle import GracefulShutdown
@@ -51,7 +50,6 @@ CALLS = {
 }
 EVENTS = Counter("clade_events", "Events of subscriptions that were sent.")
 FOLLOW_UNITS = Counter("clade_follow_units", "DynamoDB read units of following the versions and changes of trees.")
-COMPILER_ERRORS = Counter("clade_compiler_errors", "Compiled queries that met an internal error.")
 GAUGES = {
     name: Gauge(f"clade_{name}", description, multiprocess_mode=mode)  # type: ignore[arg-type]  # a Literal
     for name, description, mode in (
@@ -93,7 +91,6 @@ class GaugeSampler:
     store: Store
     drain: GracefulShutdown
     limiter: ConcurrencyLimiter
-    execution: Execution
     writer: Writer | None
     streams: EventStreams
     _counted: dict[Counter, float] = field(default_factory=dict)
@@ -115,7 +112,6 @@ class GaugeSampler:
         GAUGES["followed_trees"].set(self.streams.follower.trees)
         self._count(EVENTS, self.streams.sent)
         self._count(FOLLOW_UNITS, self.streams.follower.reads.units)
-        self._count(COMPILER_ERRORS, self.execution.compiler_errors)
         for reason, total in self.limiter.gate.shed.items():
             self._count(SHED.labels(reason), total)
         if self.writer is not None:

@@ -2,7 +2,7 @@
 revisions that follow from a record alone.
 
 Types are made of values, since they differ from hierarchy to hierarchy. A field's resolver is registered with it, so
-that plans and the executor can call it without Strawberry; plans write the simple ones into their generated code.
+that plans and graphql-core call it without Strawberry; plans write the simple ones into their generated code.
 Scalars are serialized as they are stored, so responses need no conversion.
 
 Names are in the languages of an argument instead of a header, since responses are cached by their arguments.
@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass
 from enum import Enum
 from keyword import iskeyword
 from operator import attrgetter
-from typing import Any, NamedTuple, NewType, get_args
+from typing import Any, NamedTuple, NewType, cast, get_args
 
 import strawberry
 from graphql import FloatValueNode, GraphQLField, GraphQLSchema, ValueNode, value_from_ast_untyped
@@ -26,7 +26,7 @@ from strawberry.types.scalar import ScalarDefinition
 
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Long, Url
 from graph.hierarchies.node import Computed, Node
-from graph.operation.selection import core_info, plain_levels
+from graph.operation.selection import plain_levels
 from store.errors import BadData, BadInput
 from store.model.attributes import Attribute, Kind, Value
 from store.model.keys import decode_segment, last_segment
@@ -47,42 +47,39 @@ def argument(name: str, kind: Any, description: str, *, default: Any = strawberr
 
 
 def field(
-    resolve: Resolver,
+    resolve: object,
     returns: Any,
     description: str,
     *arguments: StrawberryArgument,
     name: str | None = None,
-    compiled: bool = True,
     deprecated: str = "",
 ) -> StrawberryField:
-    """A field with the resolver `resolve(root, info, **arguments)`, by the names of the schema.
-
-    Plans compile leaf fields and the relations between nodes; any other field that leads to nodes is not `compiled`.
-    `deprecated` says what to use instead.
+    """A field with the resolver `resolve(root, info, **arguments)`, by the names of the schema, or with a class that
+    plans know. `deprecated` says what to use instead.
     """
-
-    def answer(root: Any, info: strawberry.Info, **given: Any) -> Any:
-        return resolve(root, core_info(info), **given)
-
-    made: StrawberryField = strawberry.field(
-        resolver=answer, graphql_type=returns, description=description, name=name,
-        metadata={RESOLVER: resolve} if compiled else {}, deprecation_reason=deprecated or None,
+    made: Any = strawberry.field(
+        resolver=_registered, graphql_type=returns, description=description, name=name,
+        metadata={RESOLVER: resolve}, deprecation_reason=deprecated or None,
     )  # fmt: skip
     made.arguments = list(arguments)
-    return made
+    return cast(StrawberryField, made)
+
+
+def _registered() -> None:
+    """The resolver for Strawberry, which is never called."""
 
 
 def register_resolvers(schema: strawberry.Schema, core: GraphQLSchema) -> None:
-    """Give graphql-core's fields the resolvers that `field` was given."""
+    """Give graphql-core's fields the resolvers that `field` was given: Strawberry's would make inputs of their own."""
     for kind in core.type_map.values():
         for name, definition in getattr(kind, "fields", {}).items():
             made = schema.get_field_for_type(name, kind.name) if isinstance(definition, GraphQLField) else None
             if made is not None and RESOLVER in made.metadata:
-                definition.extensions[RESOLVER] = made.metadata[RESOLVER]
+                definition.extensions[RESOLVER] = definition.resolve = made.metadata[RESOLVER]
 
 
 def resolver_of(definition: GraphQLField) -> Resolver | None:
-    """The resolver of a compiled field; None for every other field."""
+    """The resolver that a field was given; None for every other field."""
     return definition.extensions.get(RESOLVER)
 
 
@@ -285,7 +282,12 @@ def level_of(record: Record, levels: Mapping[str, type[Node]]) -> type[Node]:
     try:
         return levels[record.level]
     except KeyError:
-        raise BadData(f"{label(record)}: unknown level {record.level}.") from None
+        raise unknown_level(record) from None
+
+
+def unknown_level(record: Record) -> BadData:
+    """The error of a record whose hierarchy has no such level."""
+    return BadData(f"{label(record)}: unknown level {record.level}.")
 
 
 def label(record: Record) -> str:

@@ -4,7 +4,7 @@ hierarchies and of all their levels.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from strawberry.types.field import StrawberryField
 
@@ -43,12 +43,19 @@ class HierarchyEnums:
         return None if level is None else self._labels.get((hierarchy, level))
 
 
+class Served(NamedTuple):
+    """A served hierarchy, as a request sees it."""
+
+    cls: type[Node]
+    request: Request
+
+
 def hierarchies_field(classes: Sequence[type[Node]], enums: HierarchyEnums) -> StrawberryField:
     """`hierarchies`: those that the caller may read in part or whole, in the order in which they are served."""
 
-    def readable(root: Any, info: Any) -> list[type[Node]]:
-        grants = info.context.request.grants
-        return [cls for cls in classes if grants is None or cls.name in grants.read]
+    def readable(root: Any, info: Any) -> list[Served]:
+        request = info.context.request
+        return [Served(cls, request) for cls in classes if request.grants is None or cls.name in request.grants.read]
 
     text = "The served hierarchies that the caller may read, with their levels and attributes."
     return field(readable, list[_hierarchy_type(enums)], text)  # type: ignore[misc]
@@ -57,23 +64,24 @@ def hierarchies_field(classes: Sequence[type[Node]], enums: HierarchyEnums) -> S
 def _hierarchy_type(enums: HierarchyEnums) -> Any:
     level_type: Any = _level_type(enums)
     fields = {
-        "name": field(attribute_of("name"), enums.hierarchy, "Name of the hierarchy."),
-        "title": field(lambda cls, info: cls.prefix + cls.title, str, "Name of the interface of its nodes."),
-        "description": field(lambda cls, info: description(cls), str, "Description of the hierarchy."),
+        "name": field(attribute_of("cls.name"), enums.hierarchy, "Name of the hierarchy."),
+        "title": field(lambda one, info: one.cls.prefix + one.cls.title, str, "Name of the interface of its nodes."),
+        "description": field(lambda one, info: description(one.cls), str, "Description of the hierarchy."),
         "field": field(
-            lambda cls, info: field_of(cls.prefix + cls.title), str, "Field of Query that finds one of its nodes."
+            lambda one, info: field_of(one.cls.prefix + one.cls.title), str,
+            "Field of Query that finds one of its nodes.",
         ),
-        "list_field": field(lambda cls, info: list_field_of(cls), str, "Field of Query that lists its roots."),
+        "list_field": field(lambda one, info: list_field_of(one.cls), str, "Field of Query that lists its roots."),
         "search_field": field(
-            lambda cls, info: search_field_of(cls) if cls.search else None, str | None,
+            lambda one, info: search_field_of(one.cls) if one.cls.search else None, str | None,
             "Field of Query that searches it by words; null if it has no search.",
         ),
         "search_needs_under": field(
-            lambda cls, info: cls.search is not None and cls.search.scope is SearchScope.TREE, bool,
+            lambda one, info: one.cls.search is not None and one.cls.search.scope is SearchScope.TREE, bool,
             "Whether a search takes one tree at a time, so that `under` is required.",
         ),
         "near_field": field(
-            lambda cls, info: near_field_of(cls) if cls.location else None, str | None,
+            lambda one, info: near_field_of(one.cls) if one.cls.location else None, str | None,
             "Field of Query that finds its nodes near a point; null if its nodes have no coordinates.",
         ),
         "latitude_field": field(_coordinate(0), str | None, "Field with the latitude of a node, if it has one."),
@@ -83,20 +91,19 @@ def _hierarchy_type(enums: HierarchyEnums) -> Any:
             "Whether the caller may change some of its nodes.",
         ),
         "levels": field(
-            lambda cls, info: [(cls, level) for level in cls.levels.values()], list[level_type], "Its levels."
+            lambda one, info: [(one.cls, level) for level in one.cls.levels.values()], list[level_type], "Its levels."
         ),
     }  # fmt: skip
     return object_type("HierarchyInfo", "A served hierarchy.", fields)
 
 
-def _may_write(cls: type[Node], info: Any) -> bool:
-    request: Request = info.context.request
-    writes = request.caller.writes
-    return request.writer is not None and (writes is None or bool(writes.write.get(cls.name)))
+def _may_write(one: Served, info: Any) -> bool:
+    writes = one.request.caller.writes
+    return one.request.writer is not None and (writes is None or bool(writes.write.get(one.cls.name)))
 
 
-def _coordinate(place: int) -> Callable[[type[Node], Any], str | None]:
-    return lambda cls, info: camel(cls.location[place]) if cls.location else None
+def _coordinate(place: int) -> Callable[[Served, Any], str | None]:
+    return lambda one, info: camel(one.cls.location[place]) if one.cls.location else None
 
 
 def _level_type(enums: HierarchyEnums) -> Any:

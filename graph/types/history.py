@@ -7,6 +7,7 @@ ID.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 import strawberry
@@ -33,10 +34,10 @@ from graph.types.fields import (
 )
 from graph.types.hierarchies import HierarchyEnums
 from graph.types.lookups import by_id
+from graph.types.reading import AT_REVISION, HISTORY, ReadingField, read_owners
 from graph.types.values import output_type
-from graph.types.written import WrittenRecord, present
 from resolvers import changes, history
-from resolvers.lists.arguments import ConnectionArguments, RelationKind
+from resolvers.lists.arguments import ConnectionArguments
 from store.metadata.moves import Move, MoveState
 from store.model.keys import Key, path_of
 from store.model.paths import format_path, parse_path
@@ -86,7 +87,6 @@ def revision_types(cls: type[Node], level: Any) -> tuple[Any, Any]:
     fields = {"level": field(RecordField("level"), level, "Level of the node.")}
     fields |= {one.field: _value_field(cls, one) for one in revision_fields(cls)}
     made = class_of(f"{title}Revision", fields, NodeRevision)
-    made.is_type_of = lambda record, info: record.hierarchy == cls.name  # type: ignore[attr-defined]
     revision: Any = strawberry.type(made, name=f"{title}Revision", description=f"A revision of a {title}.")
     pages = _pages(f"{title}Revision")
     pages.publish(revision, f"A page of the revisions of a {title}.")
@@ -105,37 +105,16 @@ def _value_field(cls: type[Node], one: RevisionField) -> StrawberryField:
     return field(resolve, output_type(values[0][0]), text, name=one.field, deprecated=deprecated)
 
 
-def history_fields(revision: Any, connection: Any) -> Fields:
+def history_fields(
+    revision: Any, connection: Any, history: ReadingField = HISTORY, at_revision: ReadingField = AT_REVISION
+) -> Fields:
     """`history` and `atRevision` of the nodes of one hierarchy, or of deleted nodes."""
     after = argument("after", str | None, "After this cursor.")
+    number = argument("n", int, "Number of the revision, from 1.")
     return {
-        "history": field(_history, connection | None, "Revisions, newest first.", FIRST, after, compiled=False),
-        "at_revision": field(
-            _at_revision,
-            revision | None,
-            "The revision with this number, or null.",
-            argument("n", int, "Number of the revision, from 1."),
-            compiled=False,
-        ),
+        "history": field(history, connection | None, "Revisions, newest first.", FIRST, after),
+        "at_revision": field(at_revision, revision | None, "The revision with this number, or null.", number),
     }
-
-
-async def _history(subject: Any, info: Any, **_: Any) -> Any:
-    relation = info.context.look_ahead(info).relation_of(info, RelationKind.REVISIONS)
-    record = await _record(subject, info)
-    return await history.read_history(info.context.request, record, relation.arguments, nodes=relation.nodes)
-
-
-async def _at_revision(subject: Any, info: Any, n: int) -> Any:
-    return await history.read_revision(info.context.request, await _record(subject, info), n)
-
-
-async def _record(subject: Record | history.DeletedNode, info: Any) -> Record:
-    """The node whose history it is: of one that a mutation has left the present one, or itself where that is gone."""
-    if isinstance(subject, history.DeletedNode):
-        return subject.record
-    found = await present(subject, info) if isinstance(subject, WrittenRecord) else None
-    return found or subject
 
 
 # -- root fields -------------------------------------------------------------------------------------------------------
@@ -185,15 +164,19 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
     def level(found: history.DeletedNode, info: Any) -> str | None:
         return enums.label(found.record.hierarchy, found.record.level)
 
+    owner = attrgetter("record")
+    last = ReadingField(read_owners, bind=lambda given: None, owner=owner)
+
     fields = {
         "node_id": field(attribute_of("record.id"), strawberry.ID, "ID of the node."),
         "path": field(lambda found, info: format_path(found.record.path), Path, "Path at its deletion."),
         "level": field(level, enums.level | None, "Level of the node; null for a level that no class defines."),
         "deleted_at": field(attribute_of("at"), DateTime, "Time of its deletion, in UTC."),
         "deleted_by": field(attribute_of("by"), str | None, "Caller that deleted it; null if unknown."),
-        "last_revision": field(attribute_of("record"), NodeRevision | None, "Its content at its deletion."),
+        "last_revision": field(last, NodeRevision | None, "Its content at its deletion."),
     }
-    revisions = history_fields(NodeRevision, _PAGES.connection)
+    own = replace(HISTORY, owner=owner), replace(AT_REVISION, owner=owner)
+    revisions = history_fields(NodeRevision, _PAGES.connection, *own)
     deleted = object_type("DeletedNode", "A deleted node, whose revisions are kept.", fields | revisions)
 
     async def find(root: Any, info: Any, **given: Any) -> history.DeletedNode | None:

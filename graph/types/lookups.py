@@ -1,14 +1,15 @@
-"""Root fields that look up nodes by path or ID. Strawberry calls them; plans read their targets."""
+"""Root fields that look up nodes by path or ID, and that list roots."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from resolvers.lists.arguments import Page, RelationKind
+from resolvers.lists.arguments import Page, Relation, RelationKind
 from resolvers.lookup import Lookup
+from resolvers.session.request import Request
 from resolvers.trees import read_roots
-from store.errors import BadInput, WrongLevel
+from store.errors import BadInput, CladeError, WrongLevel
 from store.model.paths import format_path, parse_path
 from store.model.records import MAX_ID_CHARACTERS, Record
 
@@ -23,19 +24,13 @@ class LookupField(ABC):
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
         """The lookups, each with the field that checks its node. Raises BadInput for the first invalid argument."""
 
-    def checked(self, found: Record | None) -> Record | None:
-        """The node that was found. Raises WrongLevel unless it is of the field's level."""
+    def checked(self, found: Record) -> Record | CladeError:
+        """The node that was found, or WrongLevel unless it is of the field's level."""
         return found
 
-    async def __call__(self, root: Any, info: Any, **given: Any) -> Any:
-        targets = self.targets(given)
-        nodes = await load(info, [lookup for _, lookup in targets])
-        found = [field.checked(node) for (field, _), node in zip(targets, nodes, strict=True)]
-        return found if self.many else found[0]
 
-
-Target = tuple[LookupField, Lookup | None]
-"""A lookup, None where no node can exist, with the field whose `level` and `checked` it has to meet."""
+Target = tuple[LookupField, Lookup | CladeError | None]
+"""A lookup, or its error, None where no node can exist, with the field whose `level` and `checked` it has to meet."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +49,10 @@ class Find(LookupField):
         lookup = by_id([self.hierarchy], str(node_id)) if path is None else (self.hierarchy, parse_path(path))
         return [(self, lookup)]
 
-    def checked(self, found: Record | None) -> Record | None:
-        if found is not None and self.level not in (None, found.level):
-            raise WrongLevel(f"{format_path(found.path)} has the level {found.level}, not {self.level}.")
-        return found
+    def checked(self, found: Record) -> Record | CladeError:
+        if self.level in (None, found.level):
+            return found
+        return WrongLevel(f"{format_path(found.path)} has the level {found.level}, not {self.level}.")
 
 
 @dataclass(frozen=True)
@@ -88,10 +83,11 @@ class RootsField:
     """The roots of a hierarchy, as a connection."""
 
     hierarchy: str
+    kind = RelationKind.ROOTS
+    bind = None
 
-    async def __call__(self, root: Any, info: Any, **given: Any) -> Page:
-        relation = info.context.look_ahead(info).relation_of(info, RelationKind.ROOTS)
-        return await read_roots(info.context.request, self.hierarchy, relation)
+    async def read(self, request: Request, relation: Relation) -> Page:
+        return await read_roots(request, self.hierarchy, relation)
 
 
 def by_id(hierarchies: Collection[str], node_id: str) -> Lookup | None:
@@ -99,10 +95,3 @@ def by_id(hierarchies: Collection[str], node_id: str) -> Lookup | None:
     hierarchy, _, rest = node_id.partition(":")
     is_possible = hierarchy in hierarchies and 0 < len(rest) <= MAX_ID_CHARACTERS and rest.isprintable()
     return (hierarchy, node_id) if is_possible else None
-
-
-async def load(info: Any, lookups: Sequence[Lookup | None]) -> list[Record | None]:
-    """The nodes of a field's lookups, None for each that does not exist."""
-    selection = info.context.look_ahead(info).selection_of(info)
-    found = iter(await info.context.loaders.node.load_many([(one, selection) for one in lookups if one is not None]))
-    return [None if lookup is None else next(found) for lookup in lookups]

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from graph.hierarchies.registry import camel
 from graph.types.fields import Fields, argument, attribute_of, field, object_type
-from graph.types.lookups import by_id, load
+from graph.types.lookups import by_id
 from graph.types.mutation_inputs import MutationInputs, asked_json
 from graph.types.nodes import HierarchyTypes
 from graph.types.user_errors import USER_ERROR, UserError, user_errors
@@ -84,7 +84,7 @@ class Mutations:
         parse, name = getattr(self._inputs, verb), self._hierarchy.name
 
         async def resolve(root: Any, info: Any, **given: Any) -> Payload:
-            """Make the edit, and drop what was loaded before it; faults of the input are in the payload."""
+            """Make the edit; faults of the input are in the payload."""
             request, asked, key = info.context.request, given["input"], given.get("idempotencyKey")
             enabled_writer(request)  # first, since no input helps where nobody may write
             try:
@@ -94,8 +94,6 @@ class Mutations:
                 found = user_errors(error, self._inputs.member_of(asked))
                 info.context.user_errors |= dict.fromkeys([one.code.value for one in found])
                 return Payload(name, None, found)
-            finally:
-                info.context.renew()
             return Payload(name, result)
 
         return resolve
@@ -142,13 +140,13 @@ def _plan(payload: Payload, info: Any) -> Any:
 
 
 async def _previous_parent(payload: Payload, info: Any) -> Record | None:
-    written = payload.written
+    written, load = payload.written, info.context.nodes.load
     if written is None:
         return None
     if written.repeats is not None:
         found = by_id([payload.hierarchy], written.repeats.parent or "")
-        return (await load(info, [found]))[0]
+        return None if found is None else cast(Record | None, await load(found))
     parent = written.before[:-1]
     if not parent or not may_read(info.context.request.grants, keys.node_key(payload.hierarchy, parent)):
         return None  # nor is there, for this caller, a node that has left this path
-    return (await load(info, [(payload.hierarchy, parent)]))[0]
+    return cast(Record | None, await load((payload.hierarchy, parent)))

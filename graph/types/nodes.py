@@ -2,12 +2,9 @@
 and the type of their revisions.
 """
 
-from asyncio import Future
-from collections.abc import Awaitable
-from typing import Any, cast
+from typing import Any
 
 import strawberry
-from graphql import GraphQLResolveInfo
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
@@ -34,13 +31,9 @@ from graph.types.fields import (
 )
 from graph.types.history import history_fields, revision_types
 from graph.types.list_inputs import ListInputs
-from graph.types.written import GONE, of_present
-from resolvers.lists.arguments import Page, Relation
-from resolvers.planner import list_request
+from graph.types.reading import ANCESTORS, CHILDREN, DESCENDANTS, PARENT
 from store.errors import BadData
 from store.model.records import Record
-
-Info = GraphQLResolveInfo[Any]
 
 _CHANGED_BY = "Caller that wrote it, if known."
 _MAX_DEPTH = argument("maxDepth", int | None, "Maximum depth; 1 is only its children.")
@@ -63,8 +56,8 @@ def _tree_node_fields(node: Any, level_name: Resolver, child_count: StrawberryFi
         "level_name": field(level_name, str, "Name of the level, as in `level`."),
         "depth": field(RecordField("depth"), int, "Number of ancestors; 0 for a root."),
         "child_count": child_count,
-        "parent": field(of_present(_first_above, None), node | None, "Parent; null for a root or the top of a grant."),
-        "ancestors": field(of_present(_above, ()), list[node] | None, "Ancestors, from the root down."),
+        "parent": field(PARENT, node | None, "Parent; null for a root or the top of a grant."),
+        "ancestors": field(ANCESTORS, list[node] | None, "Ancestors, from the root down."),
     }
 
 
@@ -97,7 +90,7 @@ class HierarchyTypes:
         affects one field alone.
         """
         node: Any = self.nodes.interface
-        listing, listed = self.nodes.connection | None, of_present(_list, GONE)
+        listing = self.nodes.connection | None
         of_level = argument("level", list[self.level] | None, "Only of these levels.")  # type: ignore[name-defined]
         child_count = field(Count("kids"), int, "Number of children.", of_level)
         of_trees = _tree_node_fields(node, self._level_name, child_count)
@@ -107,38 +100,17 @@ class HierarchyTypes:
             "revision": field(RecordField("revision"), int, "Number of the revision; each write adds 1."),
             "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last change of the content."),
             "changed_by": field(RecordField("changed_by"), str | None, _CHANGED_BY),
-            "children": field(listed, listing, "Children, ordered by level, then by position.", *self.list_arguments()),
-            "descendants": field(listed, listing, "Descendants, ordered by path.", *self.list_arguments(_MAX_DEPTH)),
+            "children": field(
+                CHILDREN, listing, "Children, ordered by level, then by position.", *self.list_arguments()
+            ),
+            "descendants": field(
+                DESCENDANTS, listing, "Descendants, ordered by path.", *self.list_arguments(_MAX_DEPTH)
+            ),
         }
         return of_trees | name_fields() | own
 
     def _level_name(self, record: Record, info: Any) -> str:
         return level_of(record, self.cls.levels).label
-
-
-# -- resolvers ---------------------------------------------------------------------------------------------------------
-
-# No coroutines: a load is registered as soon as its field is reached, so that one batch has all of a response level.
-
-
-def _relation(info: Info) -> Relation:
-    return cast(Relation, info.context.look_ahead(info).relation_of(info))
-
-
-def _list(record: Record, info: Info, **_: Any) -> "Future[Page]":
-    return cast("Future[Page]", info.context.loaders.page.load(list_request(record, _relation(info))))
-
-
-def _above(record: Record, info: Info) -> "Future[list[Record]]":
-    return cast("Future[list[Record]]", info.context.loaders.ancestors.load((record, _relation(info))))
-
-
-def _first_above(record: Record, info: Info) -> Awaitable[Record | None]:
-    return _first(_above(record, info))
-
-
-async def _first(found: "Future[list[Record]]") -> Record | None:
-    return next(iter(await found), None)
 
 
 def _no_level(record: Record, info: Any) -> str:

@@ -1,11 +1,9 @@
-"""Search fields: the root fields that find nodes by words, as `searchLocations`, or near a point, as `locationsNear`.
-
-Plans call them as Strawberry does.
-"""
+"""Search fields of Query, which find nodes by words, as `searchLocations`, or near a point, as `locationsNear`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from strawberry.types.arguments import StrawberryArgument
@@ -19,7 +17,6 @@ from resolvers.search.near import MAX_KILOMETERS, NearArguments, near, point_at
 from resolvers.search.words import SearchArguments, search
 from resolvers.session.request import Request
 from store.model.paths import parse_path
-from store.model.records import Record
 from store.search.words import SearchText
 
 _FIRST = argument("first", int, f"Maximum number of nodes, up to {MAX_HITS}.", default=10)
@@ -38,10 +35,6 @@ class SearchField(ABC):
     @abstractmethod
     async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
         """The nodes for these arguments, with what is selected of them. Raises BadInput."""
-
-    async def __call__(self, root: Any, info: Any, **given: Any) -> FoundPage:
-        selected = Selected(*info.context.look_ahead(info).searched_by(info))
-        return await self.find(info.context.request, given, selected)
 
 
 @dataclass(frozen=True)
@@ -82,8 +75,8 @@ def search_fields(types: HierarchyTypes) -> Fields:
         f"{types.title}Search",
         f"Nodes of the hierarchy {cls.name} that match a search.",
         {
-            "nodes": field(lambda page, info: page.records, list[node], "The nodes, the best match first."),
-            "complete": field(lambda page, info: page.complete, bool, _COMPLETE),
+            "nodes": field(None, list[node], "The nodes, the best match first."),
+            "complete": field(attrgetter("complete"), bool, _COMPLETE),
         },
     )
     level = _level_argument(types)
@@ -128,17 +121,17 @@ def near_fields(types: HierarchyTypes) -> Fields:
         f"{title}Edge",
         "A node near a point.",
         {
-            "kilometers": field(lambda edge, info: edge[0], float, _DISTANCE),
-            "node": field(lambda edge, info: edge[1], node, "The node."),
+            "kilometers": field(lambda page, record, *_: page.kilometers[record.id], float, _DISTANCE),
+            "node": field(None, node, "The node."),
         },
     )
     found = object_type(
         title,
         f"Nodes of the hierarchy {cls.name} near a point.",
         {
-            "nodes": field(lambda page, info: page.records, list[node], "The nodes, the nearest first."),  # type: ignore[valid-type]
-            "edges": field(_edges, list[edge], "The nodes with their distances, the nearest first."),
-            "complete": field(lambda page, info: page.complete, bool, _COMPLETE),
+            "nodes": field(None, list[node], "The nodes, the nearest first."),  # type: ignore[valid-type]
+            "edges": field(None, list[edge], "The nodes with their distances, the nearest first."),
+            "complete": field(attrgetter("complete"), bool, _COMPLETE),
         },
     )
     latitude, longitude = cls.location
@@ -148,7 +141,3 @@ def near_fields(types: HierarchyTypes) -> Fields:
     )
     arguments = [_LATITUDE, _LONGITUDE, _KILOMETERS, _level_argument(types), _FIRST, _UNDER]
     return {name: field(NearSearch(cls.name), found | None, description, *arguments)}
-
-
-def _edges(page: FoundPage, info: Any) -> list[tuple[float, Record]]:
-    return [(page.kilometers[record.id], record) for record in page.records]

@@ -5,7 +5,7 @@ the pages and cursors that it gets.
 import binascii
 import re
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -450,3 +450,6 @@ class NoSelection:
 
 
 NOTHING = NoSelection()
+
+Asked = tuple[Relation, Sequence[Record]]
+"""A relation, with the nodes of which it is asked for."""

@@ -1,4 +1,4 @@
-"""Door of an application in this process: HTTP requests to any store, with any limits, compiled or interpreted."""
+"""Door of an application in this process: HTTP requests to any store, with any limits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -9,11 +9,9 @@ import httpx
 
 from graph.auth.authentication import Authenticator
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
 from graph.operation.limits import DocumentLimits
-from graph.operation.selection import core_schema
 from graph.server.lifecycle import GracefulShutdown
 from resolvers.access.callers import ApiKeyAuthenticator
 from resolvers.session.budget import BudgetLimits
@@ -33,7 +31,6 @@ Ask = Callable[..., Awaitable[httpx.Response]]
 async def door(
     store: Store,
     *classes: type[Node],
-    planned: bool = True,
     limits: DocumentLimits = PATIENT,
     budget: BudgetLimits = BudgetLimits(),
     large_reads: asyncio.Semaphore | None = None,
@@ -47,11 +44,10 @@ async def door(
 
     def context() -> Context:
         request = Request(store, definitions, budget, page_cache=pages, large_reads=large_reads, writer=writer)
-        return Context(request, types)
+        return Context(request)
 
-    plans = PlanCache(core_schema(schema), types) if planned else None
     drain = GracefulShutdown()
-    execution = Execution(schema, context, plans=plans, limits=limits)
+    execution = Execution(schema, types, context, limits=limits)
     anyone = Authenticator(ApiKeyAuthenticator(store), local_writes=writer is not None)
     app = small_app(store, execution=execution, drain=drain, authenticator=anyone)
     transport = httpx.ASGITransport(app=app)

@@ -92,7 +92,7 @@ async def served(store, gate: MutationGate) -> AsyncIterator[Served]:
     await Model("ground", {("a",): "AREA"}).plant(store)
     counted, drain, limiter = CountingStore(store), GracefulShutdown(), ConcurrencyLimiter(100, gate)
     (schema, types), definitions, writer = schema_of(Ground), {"ground": Ground.definition()}, Writer(counted)
-    execution = Execution(schema, lambda: Context(Request(store, definitions, writer=writer), types), limits=PATIENT)
+    execution = Execution(schema, types, lambda: Context(Request(store, definitions, writer=writer)), limits=PATIENT)
     anyone = Authenticator(ApiKeyAuthenticator(store), local_writes=True)
     app = small_app(store, execution=execution, drain=drain, authenticator=anyone, limiter=limiter)
     config, state = uvicorn.Config(app, http=HTTPProtocol, log_level="critical"), ServerState()

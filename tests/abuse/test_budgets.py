@@ -1,4 +1,4 @@
-"""Budgets of one request over HTTP: above a budget the response is rejected, compiled or interpreted."""
+"""Budgets of one request over HTTP: above a budget the response is rejected."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -32,8 +32,6 @@ MODEL = Model("ground", NODES)
 ROOT, FIRST = (MODEL.nodes[path].id for path in (("r",), ("r", "a")))
 SCHEMA, TYPES = schema_of(Ground)
 
-both_ways = pytest.mark.parametrize("planned", [True, False], ids=["compiled", "interpreted"])
-
 
 @pytest.fixture
 async def planted(store: Store) -> Store:
@@ -41,10 +39,10 @@ async def planted(store: Store) -> Store:
     return store
 
 
-async def answer(store: Store, query: str, *, planned: bool, variables: dict | None = None, **budget: float):
+async def answer(store: Store, query: str, variables: dict | None = None, **budget: float):
     """The response to a query with another budget than the usual one."""
     limits = replace(BudgetLimits(), **budget)
-    async with door(store, Ground, planned=planned, limits=WIDE, budget=limits) as ask:
+    async with door(store, Ground, limits=WIDE, budget=limits) as ask:
         return await ask(query, **variables or {})
 
 
@@ -75,49 +73,45 @@ SIZES = {
 }  # fmt: skip
 
 
-@both_ways
 @pytest.mark.parametrize("query", SIZES)
-async def test_a_response_of_one_field_too_many_is_rejected(planted, query, planned):
-    assert "errors" not in (await answer(planted, query, planned=planned, fields=SIZES[query])).json()
-    assert exceeded(await answer(planted, query, planned=planned, fields=SIZES[query] - 1)) == (
+async def test_a_response_of_one_field_too_many_is_rejected(planted, query):
+    assert "errors" not in (await answer(planted, query, fields=SIZES[query])).json()
+    assert exceeded(await answer(planted, query, fields=SIZES[query] - 1)) == (
         f"The response has more than {SIZES[query] - 1:,} fields; one that leads to nodes counts as {RELATION_FIELDS}. "
         "Ask for fewer nodes, or for fewer fields of each."
     )
 
 
 async def test_introspection_of_too_many_fields_is_rejected(planted):
-    exceeded(await answer(planted, "{ __schema { types { name fields { name } } } }", planned=True, fields=50))
+    exceeded(await answer(planted, "{ __schema { types { name fields { name } } } }", fields=50))
 
 
-@both_ways
-async def test_a_response_of_one_byte_too_many_is_rejected(planted, planned):
+async def test_a_response_of_one_byte_too_many_is_rejected(planted):
     query = '{ area(path: "r") { descendants { nodes { name path } } } }'
-    whole = await answer(planted, query, planned=planned)
+    whole = await answer(planted, query)
     size = len(whole.content)
-    assert "errors" not in (await answer(planted, query, planned=planned, bytes=size)).json()
-    exceeded(await answer(planted, query, planned=planned, bytes=size - 1))
+    assert "errors" not in (await answer(planted, query, bytes=size)).json()
+    exceeded(await answer(planted, query, bytes=size - 1))
 
 
-@both_ways
-async def test_a_repeated_long_text_takes_bounded_memory(store, planned):
+async def test_a_repeated_long_text_takes_bounded_memory(store):
     """A root has 150,000 characters in its note, as older tables may have it."""
     await MODEL.plant(store)
     await store.commit([Put({**MODEL.nodes["r",].item(), "note": "ä" * 150_000})])
     notes = " ".join(f"a{n}: nodes(ids: $ids) {{ ... on Area {{ note }} }}" for n in range(20))
     query = f"query ($ids: [ID!]!) {{ {notes} }}"
-    one = await answer(store, query, planned=planned, variables={"ids": [ROOT]}, nodes=10**6)
+    one = await answer(store, query, variables={"ids": [ROOT]}, nodes=10**6)
     assert len(one.content) > 20 * 300_000
-    many = await answer(store, query, planned=planned, variables={"ids": [ROOT] * 200}, nodes=10**6)
+    many = await answer(store, query, variables={"ids": [ROOT] * 200}, nodes=10**6)
     assert "more than 16,000,000 bytes" in exceeded(many)
 
 
-@both_ways
-async def test_of_cached_lists_the_first_that_fit_into_the_budget_are_returned(planned):
+async def test_of_cached_lists_the_first_that_fit_into_the_budget_are_returned():
     limits, pages = replace(BudgetLimits(), nodes=1 + 4 + 2 * PLOTS), PageCache(1_000_000)
     async with open_store("sqlite://:memory:") as store, AsyncExitStack() as stack:
         await store.create()  # on DynamoDB pages are cached only when their tree has settled
         await Model("ground", NODES).plant(store)
-        door_of = door(store, Ground, planned=planned, limits=WIDE, budget=limits, pages=pages)
+        door_of = door(store, Ground, limits=WIDE, budget=limits, pages=pages)
         ask = await stack.enter_async_context(door_of)
         for path in ("r", "r/a", "r/b", "r/c", "r/d"):
             await ask(f'{{ area(path: "{path}") {{ children {{ nodes {{ key }} }} }} }}')
@@ -258,9 +252,8 @@ def large(tmp_path_factory):
 PLAIN = {"accept-encoding": "identity"}  # others have turns while a thread compresses
 
 
-@both_ways
 @pytest.mark.parametrize("query", [LARGE, CONDITIONS, SORTED], ids=["lists", "conditions", "sorted"])
-async def test_long_computation_yields_to_other_requests(large, planned, query, monkeypatch):
+async def test_long_computation_yields_to_other_requests(large, query, monkeypatch):
     """With a clock whose slice is over at each third look, another task has turns, and none where nothing yields."""
     seconds = concurrency.SLICE_SECONDS / 3
     looks = count(10**12)  # later than any real time by which the loop's slice began
@@ -284,7 +277,7 @@ async def test_long_computation_yields_to_other_requests(large, planned, query, 
 
     async with (
         open_store(large) as store,
-        door(store, Ground, Location, planned=planned, limits=WIDE, budget=BOUNDLESS, headers=PLAIN) as ask,
+        door(store, Ground, Location, limits=WIDE, budget=BOUNDLESS, headers=PLAIN) as ask,
     ):
         assert "errors" not in (await ask(query)).json()
         other = asyncio.create_task(take_turns())
@@ -296,7 +289,7 @@ async def test_long_computation_yields_to_other_requests(large, planned, query, 
 async def test_long_computation_without_waits_is_timed_out(large):
     aliases = " ".join(f"a{n}: {LARGE[1:-1]}" for n in range(10))
     limits = replace(PATIENT, request_seconds=0.05)
-    async with open_store(large) as store, door(store, Ground, planned=False, limits=limits, budget=BOUNDLESS) as ask:
+    async with open_store(large) as store, door(store, Ground, limits=limits, budget=BOUNDLESS) as ask:
         (error,) = (await ask(f"{{ {aliases} }}")).json()["errors"]
     assert error["extensions"] == {"code": "TIMEOUT"}
 
@@ -304,13 +297,12 @@ async def test_long_computation_without_waits_is_timed_out(large):
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
-@both_ways
 @pytest.mark.parametrize(
     "wrong", ['children(after: "bm9uZQ") { nodes { id } }', "children(level: []) { nodes { id } }"]
 )
-async def test_the_number_of_errors_is_limited(planted, planned, wrong):
+async def test_the_number_of_errors_is_limited(planted, wrong):
     aliases = " ".join(f"a{n}: {wrong}" for n in range(25))
     query = f'{{ area(path: "r") {{ descendants {{ nodes {{ key {aliases} }} }} }} }}'
-    *told, last = (await answer(planted, query, planned=planned, nodes=10**6, fields=10**7)).json()["errors"]
+    *told, last = (await answer(planted, query, nodes=10**6, fields=10**7)).json()["errors"]
     assert len(told) == MAX_ERRORS_PER_CODE
     assert last["extensions"]["more"] + MAX_ERRORS_PER_CODE == 25 * (len(NODES) - 1)

@@ -191,8 +191,6 @@ LARGE_ONES = [
 ]
 IDS = [f"ground:{derived_id('ground', ('a', str(number)))}" for number in range(NODES)]
 
-both_ways = pytest.mark.parametrize("planned", [True, False], ids=["compiled", "interpreted"])
-
 
 class Crowd(ReadRecorder):
     """A store that counts how many nodes there are in memory after each read, and that may wait or fail."""
@@ -243,20 +241,18 @@ def codes(answer: httpx.Response) -> set[str]:
     return {error["extensions"]["code"] for error in answer.json().get("errors", ())}
 
 
-@both_ways
-async def test_at_most_two_large_responses_are_made_at_a_time(crowd, planned):
-    async with door(crowd, Ground, planned=planned, large_reads=crowd.turns) as ask:
+async def test_at_most_two_large_responses_are_made_at_a_time(crowd):
+    async with door(crowd, Ground, large_reads=crowd.turns) as ask:
         answers = await asyncio.gather(*[ask(query) for query in LARGE_ONES[:3] * 4])
     assert not any(map(codes, answers))
     assert NODES < crowd.most_nodes < 2 * (NODES + 10) + LARGE_READ_NODES
     await crowd.check_that_all_are_free()
 
 
-@both_ways
 @pytest.mark.parametrize("query", LARGE_ONES)
-async def test_small_requests_are_answered_while_large_ones_wait(crowd, query, planned):
+async def test_small_requests_are_answered_while_large_ones_wait(crowd, query):
     await crowd.take_all()
-    async with door(crowd, Ground, planned=planned, large_reads=crowd.turns) as ask:
+    async with door(crowd, Ground, large_reads=crowd.turns) as ask:
         large = asyncio.ensure_future(ask(query, ids=IDS))
         for _ in range(20):
             assert not codes(await ask(SMALL))
@@ -267,10 +263,9 @@ async def test_small_requests_are_answered_while_large_ones_wait(crowd, query, p
     await crowd.check_that_all_are_free()
 
 
-@both_ways
-async def test_a_turn_is_given_back_however_a_request_ends(crowd, planned):
+async def test_a_turn_is_given_back_however_a_request_ends(crowd):
     large, turns = LARGE_ONES[1], crowd.turns
-    async with door(crowd, Ground, planned=planned, large_reads=turns) as ask:
+    async with door(crowd, Ground, large_reads=turns) as ask:
         crowd.fails = True
         assert "UNAVAILABLE" in codes(await ask(large))
         await crowd.check_that_all_are_free()
@@ -285,7 +280,7 @@ async def test_a_turn_is_given_back_however_a_request_ends(crowd, planned):
         await crowd.check_that_all_are_free()
         await crowd.take_all()
         limits = replace(PATIENT, request_seconds=0.1)
-        async with door(crowd, Ground, planned=planned, limits=limits, large_reads=turns) as hasty:
+        async with door(crowd, Ground, limits=limits, large_reads=turns) as hasty:
             assert codes(await hasty(large)) == {"TIMEOUT"}
         turns.release()
         turns.release()

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import httpx
 import orjson
-import pytest
 
 from graph.execution.operation import Execution
 from graph.operation.context import Context
@@ -63,18 +62,17 @@ async def slow_store(engine) -> AsyncIterator[Slow]:
             yield Slow(proxy, held, address, store)
 
 
-@pytest.mark.parametrize("planned", [True, False], ids=["compiled", "interpreted"])
-async def test_a_timeout_cancels_the_reads(engine, planned):
+async def test_a_timeout_cancels_the_reads(engine):
     async with slow_store(engine) as slow:
         limits = replace(PATIENT, request_seconds=0.5)
-        async with door(slow.store, Ground, planned=planned, limits=limits) as ask:
+        async with door(slow.store, Ground, limits=limits) as ask:
             body = (await ask(QUERY)).json()
         (error,) = body["errors"]
         assert (body["data"], error["extensions"]) == (None, {"code": "TIMEOUT"})
         assert "0.5 seconds" in error["message"]
         assert "CLADE_REQUEST_SECONDS" in error["message"]
         await slow.check_that_nothing_else_is_read()
-        async with door(slow.store, Ground, planned=planned) as ask:
+        async with door(slow.store, Ground) as ask:
             assert (await ask(QUERY)).json() == ANSWER
 
 
@@ -83,7 +81,7 @@ async def test_a_disconnect_cancels_the_reads_and_frees_its_place(engine):
         store = open_store(slow.address)  # which the server opens, in whose thread it lives
         schema, types = schema_of(Ground)
         definitions = {"ground": Ground.definition()}
-        execution = Execution(schema, lambda: Context(Request(store, definitions), types), limits=PATIENT)
+        execution = Execution(schema, types, lambda: Context(Request(store, definitions)), limits=PATIENT)
         with serving(small_app(store, execution=execution, limiter=ConcurrencyLimiter(1))) as url:
             address = urlsplit(url)
             _, writer = await asyncio.open_connection(address.hostname, address.port)

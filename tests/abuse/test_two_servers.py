@@ -39,7 +39,7 @@ BODIES = {
     "not UTF-8": b'"\xff"',
     "no such field": b'{"query": "{ nothing }"}', "no document": b'{"documentId": "sha256:00"}',
     "subscription": b'{"query": "subscription { changes { path } }"}', "large": b" " * 40_001,
-    "interpreted": b'{"query": "{ hierarchies { name } __typename }"}',
+    "introspection": b'{"query": "{ hierarchies { name } __typename }"}',
     "missing": b'{"query": "{ city(path: \\"US\\") { path } }"}',
     "mutation": b'{"query": "mutation { deleteLocation(input: {node: {path: \\"XX\\"}}) { userErrors { code } } }"}',
     "variables": b'{"query": "query($p: Path!) { location(path: $p) { name } }", "variables": {"p": "US"}}',

@@ -1,5 +1,5 @@
 """Values of attributes: objects, enums, rules and computed fields, in mutations, imports, queries and checks, on both
-stores, compiled and interpreted.
+stores.
 """
 
 import csv

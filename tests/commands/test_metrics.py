@@ -56,8 +56,7 @@ def test_requests_errors_and_reads_are_counted_exactly(tmp_path, demo_store, wor
         httpx.get(f"{url}/readyz")
         found = until(address, (1.0).__eq__, "clade_requests_total", "404", "none", "none")
         assert {key[1:]: value for key, value in found.items() if key[0] == "clade_requests_total"} == {
-            ("200", "compiled", "query"): 7, ("200", "interpreted", "query"): 1, ("200", "fallback", "query"): 2,
-            ("200", "interpreted", "mutation"): 1,
+            ("200", "compiled", "query"): 9, ("200", "executed", "query"): 1, ("200", "executed", "mutation"): 1,
             ("200", "none", "none"): 2, ("404", "none", "none"): 1,
         }  # fmt: skip
         assert {key[1]: value for key, value in found.items() if key[0] == "clade_errors_total"} == {

@@ -125,7 +125,7 @@ def count(listed: dict[str, Any]) -> int:
 @pytest.mark.parametrize("page", sorted(PAGES.keys() - OWN_DATA - set(BOTH_STORES)))
 async def test_queries_of_a_page(page: str, demo_store: str) -> None:
     async with open_store(demo_store) as store:
-        client = Client(store, *CLASSES, planned=False)  # the test of the compiler compares both ways
+        client = Client(store, *CLASSES)
         for query in operations(PAGES[page]):
             assert validate(SCHEMA, parse(query)) == [], query
             assert not (await client.ask(query)).errors, query

@@ -16,9 +16,6 @@ query ($of: [_Any!]!) {
 """
 GONE = "location:nobody"
 
-# With a field that no plan covers beside it, `_entities` is answered by resolvers, as also where something is wrong.
-both_ways = pytest.mark.parametrize("beside", ["", "_service { __typename }"], ids=["by plan", "by resolvers"])
-
 
 def city(path):
     return {"__typename": "City", "path": path}
@@ -178,22 +175,20 @@ def test_entities_by_path_spare_the_records_of_ids(clade, count, requests):
     assert (reads["requests"], reads["rounds"], reads["items"]) == (requests, 1, count + 1)
 
 
-@both_ways
-def test_an_entity_that_is_requested_several_times_is_read_once(clade, beside):
+def test_an_entity_that_is_requested_several_times_is_read_once(clade):
     of = [city(CITIES[0]), {"__typename": "Location", "path": CITIES[0]}] * 100
-    answer = clade.ask(ENTITIES.replace("  _entities", f"  {beside} _entities"), of=of)
+    answer = clade.ask(ENTITIES, of=of)
     assert answer["data"]["_entities"] == [told(CITIES[0])] * 200
     assert (answer["extensions"]["reads"]["requests"], answer["extensions"]["reads"]["items"]) == (1, 2)
 
 
-@both_ways
-def test_entities_of_several_aliases_are_read_together_with_what_lies_above_them(clade, beside):
+def test_entities_of_several_aliases_are_read_together_with_what_lies_above_them(clade):
     query = """query ($cities: [_Any!]!, $goods: [_Any!]!) {
-        BESIDE a: _entities(representations: $cities) { ... on City { name ancestors { name } } }
+        a: _entities(representations: $cities) { ... on City { name ancestors { name } } }
         b: _entities(representations: $goods) { ... on Category { name parent { name } } }
     }"""
     goods = [{"__typename": "Category", "path": path} for path in CATEGORIES[:40]]
-    answer = clade.ask(query.replace("BESIDE", beside), cities=[city(path) for path in CITIES[480:520]], goods=goods)
+    answer = clade.ask(query, cities=[city(path) for path in CITIES[480:520]], goods=goods)
     assert answer["data"]["a"][39] == {"name": "City 19", "ancestors": [{"name": "US"}, {"name": "NY"}]}
     assert answer["data"]["b"][39] == {"name": "Shelf 39", "parent": {"name": "Goods"}}
     # 80 nodes, US, NE, NY and Goods above them, and the stamps of two trees.

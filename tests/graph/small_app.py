@@ -1,11 +1,9 @@
 """The application over a schema of a few fields, for tests of HTTP itself."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
-from weakref import WeakSet
 
 import httpx
 import strawberry
@@ -92,6 +90,7 @@ class Reads:
     """The part of a request that an execution calls: there is nothing that reads, or is hidden from anybody."""
 
     grants = None
+    validating_partitions: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         self.budget = Budget()
@@ -113,8 +112,6 @@ class Reads:
 class Context:
     def __init__(self) -> None:
         self.request = Reads()
-        self.errors_left_out: Counter[str] = Counter()
-        self.unfinished: WeakSet[object] = WeakSet()
 
     def snapshot_if_torn(self) -> None:
         """There is nothing that anybody writes."""
@@ -172,7 +169,7 @@ def small_app(
         "authenticator": Authenticator(ApiKeyAuthenticator(store)),
     } | parts
     whole = Settings(max_body_bytes=MAX_BODY_BYTES, **settings or {})
-    execution = execution or Execution(schema, Context, limits=limits)
+    execution = execution or Execution(schema, {}, Context, limits=limits)
     streams = EventStreams(execution, ChangeFollower(store), usual["limiter"], usual["drain"])
     return build_app(whole, store, execution, streams=streams, **usual)
 

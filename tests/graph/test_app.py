@@ -162,7 +162,7 @@ class Seen(list):
 
 def test_requests_above_the_limit_are_503_with_retry_after():
     seen, gate = Seen(), ConcurrencyLimiter(2)
-    execution = Execution(strawberry.Schema(Held), Context)
+    execution = Execution(strawberry.Schema(Held), {}, Context)
     with serving(small_app(SmallStore(), execution=execution, limiter=gate, observers=[seen])) as url:
         statuses = asyncio.run(ask_at_once(url, 5, refusals=3))
         assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 200

@@ -22,7 +22,7 @@ async def planted(store: Store) -> Store:
 
 async def test_a_list_too_long_by_its_counts_is_rejected_without_a_read(planted):
     """On DynamoDB the counts of a tree are known beforehand to a server that has read its version before."""
-    client = Client(planted, Ground, max_nodes=100, page_cache=lambda: PageCache(0))
+    client = Client(planted, Ground, max_nodes=100, page_cache=PageCache(0))
     await client.ask('{ area(path: "r") { path } }')
     reply = await client.ask('{ area(path: "r") { path descendants { nodes { path } } } }')
     assert reply.data == {"area": {"path": "r", "descendants": None}}

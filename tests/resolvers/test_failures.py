@@ -40,7 +40,7 @@ async def test_a_throttled_range_fails_only_the_lists_that_need_it(behind_proxy)
 
     proxy.spoil("Query", *[spoil_one_index] * (2 * REQUEST_PATIENCE.attempts))
     lists = "a: children { nodes { path } } d: descendants(first: 1) { nodes { path } } childCount"
-    reply = await Client(store, Ground, planned=False).ask(
+    reply = await Client(store, Ground).ask(
         f'{{ r: area(path: "r") {{ path {lists} }} leaf: tree(path: "s/t") {{ children {{ nodes {{ path }} }} }} }}'
     )
     assert reply.data["r"] == {"path": "r", "a": None, "d": {"nodes": [{"path": "r/a"}]}, "childCount": 2}
@@ -58,7 +58,7 @@ async def test_a_failed_read_of_an_id_fails_only_its_field(behind_proxy):
         return await (fault(call, forward) if fault else forward(call.body))
 
     proxy.spoil("BatchGetItem", *[spoil_ids] * 6)
-    reply = await Client(store, Ground, planned=False).ask(
+    reply = await Client(store, Ground).ask(
         f'{{ byPath: area(path: "r") {{ path }} byId: tree(id: "{node_id}") {{ path }} }}'
     )
     assert reply.data == {"byPath": {"path": "r"}, "byId": None}
@@ -76,7 +76,7 @@ async def test_extensions_reads_equals_the_requests_on_the_wire(behind_proxy):
 
     for operation in ("Query", "BatchGetItem"):
         proxy.spoil(operation, *[noted] * 50)
-    reply = await Client(store, Ground, planned=False).ask(
+    reply = await Client(store, Ground).ask(
         '{ area(path: "r") { path children { nodes { path children { totalCount nodes { path parent { id } } } } } '
         'descendants(where: {path: {gte: "a"}}, first: 1) { totalCount nodes { path } } } '
         "grounds { nodes { path } totalCount } }"
@@ -143,6 +143,6 @@ async def test_a_request_has_a_limited_number_of_reads_at_a_time(engine):
             proxy.spoil("Query", *[held] * len(areas))
             asked = 'children(where: {key: {gte: "1"}}) { nodes { path } }'
             fields = " ".join(f'a{name}: area(path: "w/{name}") {{ {asked} }}' for _, name in areas)
-            reply = await Client(store, Ground, planned=False, limits=WIDE).ask(f"{{ {fields} }}")
+            reply = await Client(store, Ground, limits=WIDE).ask(f"{{ {fields} }}")
     assert not reply.errors
     assert most == MAX_PARALLEL_READS < len(areas)

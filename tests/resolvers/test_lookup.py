@@ -29,7 +29,7 @@ async def planted(engine: Engine) -> AsyncIterator[Store]:
 
 
 def client(store: Store) -> Client:
-    return Client(store, Ground, page_cache=lambda: PageCache(0))
+    return Client(store, Ground, page_cache=PageCache(0))
 
 
 @pytest.mark.parametrize(

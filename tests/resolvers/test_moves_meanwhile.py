@@ -65,7 +65,7 @@ async def test_a_node_that_is_moved_to_and_fro_is_found_by_its_path(
     await plant(store)
     moves = [move("r/b/x", "r/a/x"), move("r/a/x", "r/b/x")]
     between = WrittenBetween(store, {read: moves[number % 2] for number, read in enumerate(reads)})
-    answer = await Clients(between, planned=False).ask(BY_PATH, path=asked)  # type: ignore[arg-type]
+    answer = await Clients(between).ask(BY_PATH, path=asked)  # type: ignore[arg-type]
     assert answer["categoryNode"] is not None, between.reads
 
 
@@ -75,7 +75,7 @@ async def test_a_node_that_moves_is_found_by_its_id(store: Store, target: str) -
     between = WrittenBetween(
         store, {2: move("r/b/x", target), 3: Create(CATEGORY, ("r", "b", "x"), "CATEGORY", "x", {})}
     )
-    answer = await Clients(between, planned=False).ask(BY_ID, id=node_id)  # type: ignore[arg-type]
+    answer = await Clients(between).ask(BY_ID, id=node_id)  # type: ignore[arg-type]
     assert answer["node"] == {"path": target}
 
 

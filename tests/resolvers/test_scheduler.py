@@ -45,7 +45,7 @@ async def test_requests_share_reads_that_begin_after_they_were_asked(engine):
         await store.create()
         held = Held(store)
         held.go = asyncio.Semaphore(0)
-        client = Client(held, Ground, planned=False, page_cache=lambda: PageCache(0))
+        client = Client(held, Ground, page_cache=PageCache(0))
         rows, asked = [(("r",), "AREA")], []
         for number in range(1, 9):
             rows.append((("r", f"a{number}"), "AREA"))

@@ -1,17 +1,15 @@
-"""Queries of callers with grants, compiled and interpreted; both responses must be equal."""
+"""Queries and mutations of callers with grants."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.execution.response import OperationResponse, ResponseCache
 from graph.hierarchies.node import Node
 from graph.observability.logs import RequestInfo
 from graph.operation.context import Context
 from graph.operation.limits import DocumentLimits
-from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from resolvers.session.budget import BudgetLimits
@@ -46,28 +44,19 @@ class Server:
 
         def context() -> Context:
             request = Request(store, definitions, budgets, page_cache=kept, writer=self.writer)
-            return Context(request, types)
+            return Context(request)
 
-        plans = PlanCache(core_schema(self.schema), types)
         cache = ResponseCache(10_000_000, store.version)
-        self.planned = Execution(self.schema, context, plans=plans, cache=cache, limits=limits)
-        self.plain = Execution(self.schema, context, limits=limits)
+        self._execution = Execution(self.schema, types, context, cache=cache, limits=limits)
 
     async def ask(self, who: Caller, query: str, **variables: Any) -> dict[str, Any]:
-        """The whole answer, `data` and `errors`, of a query; both ways must give the same."""
-        answers = [
-            whole(await answer_to(one, query, variables, caller=who, allow_mutations=False))
-            for one in (self.planned, self.plain)
-        ]
-        assert answers[0] == answers[1], "a plan answers otherwise than Strawberry's resolvers do"
-        return answers[0]
+        """The whole answer, `data` and `errors`, of a query."""
+        return whole(await answer_to(self._execution, query, variables, caller=who, allow_mutations=False))
 
-    async def how(
-        self, who: Caller, query: str, variables: Any = None, *, by: Execution | None = None, **options: Any
-    ) -> tuple[str | None, bytes]:
+    async def how(self, who: Caller, query: str, variables: Any = None, **options: Any) -> tuple[str | None, bytes]:
         """How a query is answered, `cached` or not (`Context.how`), and the response."""
         observed, options = RequestInfo("", "POST", "", 0.0), {"caller": who, "allow_mutations": False, **options}
-        answer = await answer_to(by or self.planned, query, variables, observed=observed, **options)
+        answer = await answer_to(self._execution, query, variables, observed=observed, **options)
         return observed.how, answer.content()
 
     async def data(self, who: Caller, query: str, **variables: Any) -> Any:
@@ -78,7 +67,7 @@ class Server:
     async def write(self, who: Caller, mutation: str, **variables: Any) -> dict[str, Any]:
         """The whole answer of a mutation, whose user errors are among the errors."""
         query = with_user_errors(mutation)
-        answer = whole(await answer_to(self.planned, query, variables, caller=who, allow_mutations=True))
+        answer = whole(await answer_to(self._execution, query, variables, caller=who, allow_mutations=True))
         if faults := take_user_errors(answer["data"]):
             errors = [{"message": one["message"], "extensions": {"code": one["code"]}} for one in faults]
             answer["errors"] = [*answer.get("errors", []), *errors]

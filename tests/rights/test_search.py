@@ -7,9 +7,7 @@ import orjson
 import pytest
 
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.operation.context import Context
-from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller
 from resolvers.search import finder
 from resolvers.session.budget import BudgetLimits
@@ -25,7 +23,6 @@ from tests.answers import answer_to
 from tests.rights.asking import caller
 from tests.rights.test_two_worlds import CLASSES, DEFINITIONS, SCHEMA, TYPES
 
-PLANS = PlanCache(core_schema(SCHEMA), TYPES)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -54,7 +51,7 @@ class Client:
         field = self._search % text if text else self._near
         given = "".join(f", {name}: {orjson.dumps(value).decode()}" for name, value in arguments.items())
         request = Request(self._store, DEFINITIONS, BudgetLimits(), page_cache=self._cache)
-        execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=PLANS)
+        execution = Execution(SCHEMA, TYPES, lambda: Context(request))
         query = f"{{ found: {field}{given}) {{ complete nodes {{ path }} }} }}"
         answer = await answer_to(execution, query, caller=who, allow_mutations=False)
         data, errors = orjson.loads(answer.content())["data"], answer.body.get("errors")

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from clade import attribute
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.execution.response import ResponseCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
@@ -78,7 +77,6 @@ CLASSES = {"plot": PlotNode, "crate": CrateNode}
 LEVELS = {"plot": ("PLOT", "BED"), "crate": ("CRATE", "ITEM")}
 DEFINITIONS = {name: cls.definition() for name, cls in CLASSES.items()}
 SCHEMA, TYPES = schema_of(*CLASSES.values())
-PLANS = PlanCache(core_schema(SCHEMA), TYPES)
 NODES = 30  # that a search reads itself, in these tests
 ITEMS = 40  # that a search of a tree reads
 MOVED = 6  # nodes whose moves a search reads
@@ -229,9 +227,9 @@ async def ask(store: Store, who: Caller, query: str, limits: BudgetLimits) -> An
 
     def context() -> Context:
         requests.append(Request(store, DEFINITIONS, limits))
-        return Context(requests[-1], TYPES)
+        return Context(requests[-1])
 
-    execution = Execution(SCHEMA, context, plans=PLANS, cache=ResponseCache(10_000_000, store.version))
+    execution = Execution(SCHEMA, TYPES, context, cache=ResponseCache(10_000_000, store.version))
     told: list[Any] = []
     for _ in range(2):
         answer = await answer_to(execution, query, {}, caller=who, allow_mutations=False)

@@ -1,18 +1,16 @@
 """Asking a store as clients do, and what that cost."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
 from graph.operation.limits import DocumentLimits
-from graph.operation.selection import core_schema
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
@@ -61,44 +59,29 @@ class Reply:
 
 
 class Client:
-    """Asks a store in which these hierarchies lie. Strawberry answers and a plan does, and both must read the same."""
+    """Asks a store in which these hierarchies lie."""
 
     def __init__(
         self,
         store: Store,
         *hierarchies: type[Node],
         max_nodes: int = 10_000,
-        planned: bool = True,
         limits: DocumentLimits = PATIENT,
         budget: BudgetLimits | None = None,
-        page_cache: Callable[[], PageCache] | None = None,
+        page_cache: PageCache | None = None,
     ) -> None:
-        """With `planned` false only Strawberry is asked. A budget counts instead of `max_nodes`.
-
-        `page_cache` makes one for each way of answering; without it no request knows anything of those before it.
-        """
+        """A budget counts instead of `max_nodes`. Without `page_cache` no request knows anything of those before it."""
         self._store = store
         self._schema, self._types = schema_of(*hierarchies)
         self._definitions = {cls.name: cls.definition() for cls in hierarchies}
-        self.plans = PlanCache(core_schema(self._schema), self._types) if planned else None
         self._budget = budget or BudgetLimits(max_nodes)
-        self._page_caches = [page_cache(), page_cache()] if page_cache else [None, None]
+        self._page_cache = page_cache
         self._limits = limits
 
     async def ask(self, query: str, /, **variables: Any) -> Reply:
-        plain = await self.ask_once(query, variables, None)
-        if self.plans is not None and not plain.errors:
-            planned = await self.ask_once(query, variables, self.plans)
-            costs = [(one.requests, one.rounds, one.items, one.units) for one in (plain, planned)]
-            assert costs[0] == costs[1], f"a plan reads otherwise than the interpreter: {costs}"
-            assert planned.data == plain.data
-            assert (planned.nodes, planned.fields) == (plain.nodes, plain.fields), "a plan spends otherwise"
-        return plain
-
-    async def ask_once(self, query: str, variables: dict[str, Any], plans: PlanCache | None) -> Reply:
         witness = ReadRecorder(self._store)
-        request = Request(witness, self._definitions, self._budget, page_cache=self._page_caches[plans is None])
-        execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans, limits=self._limits)
+        request = Request(witness, self._definitions, self._budget, page_cache=self._page_cache)
+        execution = Execution(self._schema, self._types, lambda: Context(request), limits=self._limits)
         answer = await answer_to(execution, query, variables, allow_mutations=False, report_reads=True)
         assert answer.executed, answer.body
         reads = answer.body["extensions"]["reads"]

@@ -140,7 +140,7 @@ async def test_it_takes_the_reads_of_the_roots_and_one_query_for_each_tree_of_th
 async def test_further_pages_of_a_sorted_list_read_the_roots_and_what_validates_it(store):
     planted = rows(0)
     await plant(store, Location, planted)
-    asked = Client(store, Location, page_cache=lambda: PageCache(10_000_000, TreeVersionCache(0.0)))
+    asked = Client(store, Location, page_cache=PageCache(10_000_000, TreeVersionCache(0.0)))
     roots = await asked.ask("{ locations { nodes { path descendantCount } } }")
     query = "{ locations(level: CITY, orderBy: {field: NAME}, %s: 2) { nodes { path } } }"
     for page in ("first", "first", "last"):

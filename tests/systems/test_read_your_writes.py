@@ -10,10 +10,8 @@ import orjson
 import pytest
 
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.execution.response import ResponseCache
 from graph.operation.context import Context
-from graph.operation.selection import core_schema
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.connect import open_store
@@ -48,14 +46,13 @@ BY_ID = "query($id: ID!) { categoryNode(id: $id) { name path parent { name } } }
 class Server:
     """One server process: plans and a cache of its own."""
 
-    def __init__(self, store: Store, *, planned: bool) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
         kept, writer = PageCache(1_000_000, TreeVersionCache(SETTLE)), Writer(store)
-        plans = PlanCache(core_schema(SCHEMA), TYPES) if planned else None
         self._execution = Execution(
             SCHEMA,
-            lambda: Context(Request(store, DEFINITIONS, page_cache=kept, writer=writer, settle_seconds=SETTLE), TYPES),
-            plans=plans,
+            TYPES,
+            lambda: Context(Request(store, DEFINITIONS, page_cache=kept, writer=writer, settle_seconds=SETTLE)),
             cache=ResponseCache(1_000_000),
         )
 
@@ -74,9 +71,9 @@ class Server:
 
 @asynccontextmanager
 async def servers() -> AsyncIterator[list[Server]]:
-    """Two servers that plan, and one that does not, on a table with A and A/B of which all weak reads are late."""
-    async with late_stores(3, LAG, weak=100) as stores:
-        made = [Server(store, planned=number < 2) for number, store in enumerate(stores)]
+    """Two servers on a table with A and A/B of which all weak reads are late."""
+    async with late_stores(2, LAG, weak=100) as stores:
+        made = list(map(Server, stores))
         await made[0].ask(CREATE, key="A")
         await made[0].ask(CREATE, parent={"path": "A"}, key="B")
         yield made
@@ -91,7 +88,7 @@ async def until_kept(server: Server, query: str, **variables: Any) -> None:
 
 
 async def test_the_same_query_after_a_mutation_tells_the_node_as_it_was_written():
-    async with servers() as (one, other, _):
+    async with servers() as (one, other):
         for number in range(1, TIMES + 1):
             for server in (one, other):
                 await until_kept(server, BY_PATH, path="A/B")

@@ -4,15 +4,14 @@ import itertools
 import uuid
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+import orjson
 import pytest
 
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
-from graph.operation.selection import core_schema
 from resolvers.access.grants import Grants
 from resolvers.session.request import Request
 from store.connect import open_store
@@ -23,7 +22,6 @@ from store.model.records import Record
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
 from tests.answers import answer_to
-from tests.graph.execution.test_plan import wire
 from tests.hierarchies import CATEGORY
 from tests.model import AT, Field, GraphText, Ground, Model, Word, are_told, without_failures
 from tests.move_in_progress import MOVE, FlippingStore, MoveInProgress, flip_back, plant
@@ -33,25 +31,15 @@ from tests.systems.test_answers_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES
 from tests.systems.writing import Clients
 
 NEVER = 1_000_000
-PLANS = PlanCache(core_schema(SCHEMA), SCHEMA_TYPES)
-
-
-class Way(NamedTuple):
-    """How it is asked: by plans or the interpreter, or by both, with the move itself beside."""
-
-    plans: PlanCache | None = PLANS
-    shows_move: bool = False
-
-
 SHOWN = "moved: moves(hierarchy: GROUND) { state }"
 
 
-async def ask(store: Store, fields: list[Field], way: Way) -> dict[str, Any]:
+async def ask(store: Store, fields: list[Field], *, shows_move: bool) -> Any:
     text = GraphText(fields)
-    query = text.text[: text.text.rindex("}")] + f"{SHOWN} }}" if way.shows_move else text.text
+    query = text.text[: text.text.rindex("}")] + f"{SHOWN} }}" if shows_move else text.text
     request = Request(store, DEFINITIONS, BOUNDLESS)
-    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=way.plans, limits=WIDE)
-    return wire(await answer_to(execution, query, text.variables, allow_mutations=False))
+    execution = Execution(SCHEMA, SCHEMA_TYPES, lambda: Context(request), limits=WIDE)
+    return orjson.loads((await answer_to(execution, query, text.variables, allow_mutations=False)).content())
 
 
 def is_of(moving: MoveInProgress, body: dict[str, Any], fields: list[Field], *, committed: bool) -> bool:
@@ -62,18 +50,22 @@ def is_of(moving: MoveInProgress, body: dict[str, Any], fields: list[Field], *, 
     return shown and data == without_failures(answer) and are_told(body.get("errors", ()), answer)
 
 
-async def check(store: Store, moving: MoveInProgress, fields: list[Field], way: Way) -> None:
-    """Ask with the move's commit before each of the reads that a response takes, and with none."""
+async def check(store: Store, moving: MoveInProgress, fields: list[Field], *, shows_move: bool) -> None:
+    """Ask with the move's commit before each of the reads that a response takes, and with none; `shows_move` asks for
+    the move itself beside.
+    """
     for reads in range(NEVER):
         await flip_back(store, moving)
         committing: Any = FlippingStore(store, moving, reads)
-        body = await ask(committing, fields, way)
+        body = await ask(committing, fields, shows_move=shows_move)
         if not committing.has_committed:
             assert is_of(moving, body, fields, committed=False), GraphText(fields)
             break
         assert any(is_of(moving, body, fields, committed=one) for one in (False, True)), (reads, GraphText(fields))
     committing = FlippingStore(store, moving, 0)
-    assert is_of(moving, await ask(committing, fields, way), fields, committed=True), GraphText(fields)
+    assert is_of(moving, await ask(committing, fields, shows_move=shows_move), fields, committed=True), GraphText(
+        fields
+    )
 
 
 PATHS = "A A/w A/x A/x/1 A/x/2 A/x/2/3 A/y A/y/4 A/z B B/q B/q/5 C".split()
@@ -106,22 +98,22 @@ def everything(moving: MoveInProgress) -> Iterator[list[Field]]:
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "way"),
+    ("source", "target", "shows_move"),
     [
-        ("A/x", "B/x", Way()),
-        pytest.param("A/x", "A/y/x", Way(None), marks=pytest.mark.thorough),
-        pytest.param("A/x", "x", Way(), marks=pytest.mark.thorough),
-        pytest.param("B", "A/B", Way(None), marks=pytest.mark.thorough),
-        pytest.param("A/x", None, Way(shows_move=True), marks=pytest.mark.thorough),
-        ("B", None, Way(shows_move=True)),
+        ("A/x", "B/x", False),
+        pytest.param("A/x", "A/y/x", False, marks=pytest.mark.thorough),
+        pytest.param("A/x", "x", False, marks=pytest.mark.thorough),
+        pytest.param("B", "A/B", False, marks=pytest.mark.thorough),
+        pytest.param("A/x", None, True, marks=pytest.mark.thorough),
+        ("B", None, True),
     ],
 )
-async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, way):
+async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, shows_move):
     moving = MoveInProgress(SMALL, parse_path(source), None if target is None else parse_path(target))
     async with open_store("sqlite://:memory:") as store:
         await plant(store, moving)
         for fields in everything(moving):
-            await check(store, moving, fields, way)
+            await check(store, moving, fields, shows_move=shows_move)
 
 
 MOVES = """query($id: ID!) {
@@ -137,18 +129,18 @@ async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_se
     await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
     grants = None if tops is None else Grants.of([("ground", parse_path(top)) for top in tops], [])
     request = Request(store, DEFINITIONS, grants=grants)
-    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES))
+    execution = Execution(SCHEMA, SCHEMA_TYPES, lambda: Context(request))
     answer = await answer_to(execution, MOVES, {"id": MOVE}, allow_mutations=False)
     told = {
         "id": MOVE, "hierarchy": "GROUND", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 1,
         "written": 1, "startedAt": AT, "endedAt": None,
     }  # fmt: skip
     expected = {"move": told, "moves": [{"id": MOVE}]} if is_seen else {"move": None, "moves": []}
-    assert answer.body["data"] == expected
+    assert orjson.loads(answer.content())["data"] == expected
 
 
 def asked_of(store: Any) -> Context:
-    return Context(Request(store, DEFINITIONS), SCHEMA_TYPES)
+    return Context(Request(store, DEFINITIONS))
 
 
 class LateRoots(FlippingStore):
@@ -194,9 +186,9 @@ async def test_what_is_told_of_moves_and_counts_is_of_the_same_side_as_what_is_b
             await flip_back(store, moving)
             committing: Any = kind(store, moving, reads)
             committing.before = await store.nodes(siblings("ground"), ReadUsage())
-            execution = Execution(SCHEMA, partial(asked_of, committing), limits=WIDE)
+            execution = Execution(SCHEMA, SCHEMA_TYPES, partial(asked_of, committing), limits=WIDE)
             query = f"{{ {' '.join([field, NODE] if is_first else [NODE, field])} }}"
-            data = (await answer_to(execution, query, {}, allow_mutations=False)).body["data"]
+            data = orjson.loads((await answer_to(execution, query, {}, allow_mutations=False)).content())["data"]
             seen.add((shown(data[alias]), data["node"]["path"]))
             if not committing.has_committed:
                 break
@@ -235,18 +227,18 @@ class Moved:
         return read
 
 
-@pytest.mark.parametrize("way", [Way(), Way(None), Way(shows_move=True)])
+@pytest.mark.parametrize("shows_move", [False, True])
 @pytest.mark.parametrize("where", ["sqlite://:memory:", "sqlite:///{}/{}.db"])
-async def test_on_sqlite_a_response_is_of_one_moment(tmp_path, where: str, way: Way) -> None:
+async def test_on_sqlite_a_response_is_of_one_moment(tmp_path, where: str, shows_move: bool) -> None:
     subtree = MovingSubtree(2, 2)
     query, variables = subtree.watch()
-    if way.shows_move:  # small ones are in the feed
+    if shows_move:  # small ones are in the feed
         tree = THERE.partition("/")[0]
         query = query.replace("{", f'{{ feed: changes(hierarchy: CATEGORY, tree: "{tree}") {{ changes {{ to }} }}', 1)
 
     def place_in(data: dict[str, Any]) -> str:
         place = subtree.place_in(data)
-        moves = [one["to"] for one in data["feed"]["changes"] if one["to"]] if way.shows_move else None
+        moves = [one["to"] for one in data["feed"]["changes"] if one["to"]] if shows_move else None
         assert moves in (None, [THERE] * (place == THERE))
         return place
 
@@ -255,7 +247,7 @@ async def test_on_sqlite_a_response_is_of_one_moment(tmp_path, where: str, way: 
             await store.create()
             await subtree.plant(store)
             moved: Any = Moved(store, read)
-            clients = Clients(moved, planned=way.plans is not None)
+            clients = Clients(moved)
             place_in(await clients.ask(query, **variables))
             if moved.left > 0:
                 assert read > 3  # it was tried before each of several reads

@@ -100,7 +100,7 @@ async def test_a_cached_list_spends_what_it_was_sorted_from():
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await plant(store, Ground, NODES)
-        asked = Client(store, Ground, budget=BudgetLimits(read_units=10.0), page_cache=lambda: PageCache(10_000_000))
+        asked = Client(store, Ground, budget=BudgetLimits(read_units=10.0), page_cache=PageCache(10_000_000))
         lists = [f"a{n}: descendants(orderBy: {{field: {by}}}, first: 1) {{ totalCount }}"
                  for n, by in enumerate(("NAME", "NOTE"))]  # fmt: skip
         for each in (*lists, lists[0]):
@@ -129,13 +129,8 @@ async def test_pages_of_a_long_sorted_list_are_one_read_of_it(store, count):
     prices = [f"{number * 7919 % count}.50" for number in range(count)]
     rows = [(("shop", f"p{number}"), "PRODUCT", f"P{number}", {"price": price}) for number, price in enumerate(prices)]
     await plant(store, CategoryNode, [(("shop",), "CATEGORY"), *rows])
-    caches: list[PageCache] = []
-
-    def cache() -> PageCache:
-        caches.append(PageCache(32_000_000, TreeVersionCache(0.0)))
-        return caches[-1]
-
-    asked = Client(store, CategoryNode, page_cache=cache, planned=False)
+    cache = PageCache(32_000_000, TreeVersionCache(0.0))
+    asked = Client(store, CategoryNode, page_cache=cache)
     listed = "nodes { ... on Product { price } } pageInfo { endCursor hasNextPage } totalCount"
     query = f'{{ category(path: "shop") {{ children(orderBy: {{field: PRICE}}, first: 50%s) {{ {listed} }} }} }}'
     cold = await asked.ask(query % "")
@@ -155,7 +150,7 @@ async def test_pages_of_a_long_sorted_list_are_one_read_of_it(store, count):
             break
         after = f', after: "{page["pageInfo"]["endCursor"]}"'
     assert found == sorted(prices, key=Decimal)
-    assert caches[0].size_bytes < 500 * count, "a long list is cached packed"
+    assert cache.size_bytes < 500 * count, "a long list is cached packed"
 
 
 PRICE, PIECES, SIZE = (

@@ -73,7 +73,7 @@ CLOCK = Clock()
 
 
 def client(store: Store, stale: float = 0.0) -> Client:
-    return Client(store, Ground, page_cache=lambda: PageCache(10_000_000, TreeVersionCache(SETTLE, stale, CLOCK)))
+    return Client(store, Ground, page_cache=PageCache(10_000_000, TreeVersionCache(SETTLE, stale, CLOCK)))
 
 
 def rows(nodes: dict[tuple[str, ...], str]) -> list[tuple[tuple[str, ...], str]]:
@@ -164,7 +164,7 @@ async def test_stale_versions_hide_no_redirect_and_no_history(store, other):
     assert (await asked.ask('{ plot(path: "r/a3/p04") { path } }')).data == {"plot": {"path": "r/a5/new"}}
     await writer.write(Update(ground, ("r", "a2", "p04"), "New", None, {}, None), ReadUsage())
     query = '{ plot(path: "r/a2/p04") { revision history(first: 9) { totalCount } } }'
-    plot = (await asked.ask_once(query, {}, asked.plans)).data["plot"]
+    plot = (await asked.ask(query)).data["plot"]
     assert (plot["revision"], plot["history"]["totalCount"]) == (2, 2)
 
 

@@ -1,4 +1,4 @@
-"""Random edits, and after each of them what clients read: by a plan and by resolvers, at new paths and at old ones."""
+"""Random edits, and after each of them what clients read: at new paths and at old ones."""
 
 import asyncio
 import uuid
@@ -62,7 +62,7 @@ async def follow(store: Store, seed: int, length: int, max_commit_changes: int |
     await store.create()
     store.max_commit_changes = max_commit_changes or store.max_commit_changes
     writer, model = Writer(store, MoveTiming(0.0, 0.0)), Model()
-    wishes, readers = RandomEdits(seed, model), [Clients(store, planned=planned) for planned in (True, False)]
+    wishes, clients = RandomEdits(seed, model), Clients(store)
     for _ in range(length):
         edit = wishes.one()
         if max_commit_changes and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
@@ -75,8 +75,7 @@ async def follow(store: Store, seed: int, length: int, max_commit_changes: int |
             continue
         made((await writer.write(edit, ReadUsage())).record)
         await writer.move_worker.finished()
-        for clients in readers:
-            await check(clients, model)
+        await check(clients, model)
 
 
 def run(url: str, sequence: tuple[int, int], max_commit_changes: int | None = None) -> None:

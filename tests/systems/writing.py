@@ -1,15 +1,13 @@
-"""A server that writes, asked without HTTP: operations of two hierarchies over one store, with and without plans."""
+"""A server that writes, asked without HTTP: operations of two hierarchies over one store."""
 
 import json
 from typing import Any
 
 from examples.asset import AssetNode
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
-from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from resolvers.access.grants import Grants
 from resolvers.session.cache import PageCache, TreeVersionCache
@@ -27,19 +25,16 @@ DEFINITIONS = {cls.name: cls.definition() for cls in CLASSES}
 class Clients:
     """Asks as clients do; each operation is a request of its own, and SQLite's answers are kept between them."""
 
-    def __init__(
-        self, store: Store, *, writes: bool = True, planned: bool = True, grants: Grants | None = None
-    ) -> None:
+    def __init__(self, store: Store, *, writes: bool = True, grants: Grants | None = None) -> None:
         self.store, self._grants = store, grants
         self._writer = Writer(store) if writes else None
         self._kept = PageCache(10_000_000, TreeVersionCache(0.0))
-        plans = PlanCache(core_schema(SCHEMA), TYPES) if planned else None
-        self._execution = Execution(SCHEMA, self._context, plans=plans)
+        self._execution = Execution(SCHEMA, TYPES, self._context)
         self.request = Request(store, DEFINITIONS)
 
     def _context(self) -> Context:
         self.request = Request(self.store, DEFINITIONS, page_cache=self._kept, writer=self._writer, grants=self._grants)
-        return Context(self.request, TYPES)
+        return Context(self.request)
 
     async def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         """The data of an answer without errors and user errors."""

@@ -36,7 +36,8 @@ async def read(store: Store) -> dict[str, Any] | None:
     """What is answered, None where it took too long on a busy machine: then it is ended, and promises nothing."""
     execution = Execution(
         SCHEMA,
-        lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES),
+        SCHEMA_TYPES,
+        lambda: Context(Request(store, DEFINITIONS)),
         limits=DocumentLimits(request_seconds=REQUEST),
     )
     answer = await answer_to(execution, QUERY, allow_mutations=False)

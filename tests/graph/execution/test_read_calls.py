@@ -13,7 +13,6 @@ from resolvers.access.callers import ANYONE
 from resolvers.session.cache import PageCache
 from store.connect import open_store
 from store.engine import Store
-from tests.answers import answer_to
 from tests.engines import Engine
 from tests.model import Ground, Model
 from tests.rights.asking import Server, caller
@@ -35,11 +34,10 @@ async def server(store: Store) -> Server:
     return Server(store, Ground)
 
 
-async def reads_of(server: Server, query: str, who: Any = ANYONE, *, plain: bool = False) -> dict[str, Any]:
-    """`extensions.reads` of a query, compiled or interpreted."""
-    execution = server.plain if plain else server.planned
-    answer = await answer_to(execution, query, caller=who, allow_mutations=True, report_reads=TRACED)
-    body = orjson.loads(answer.content())
+async def reads_of(server: Server, query: str, who: Any = ANYONE) -> dict[str, Any]:
+    """`extensions.reads` of a query."""
+    _, content = await server.how(who, query, allow_mutations=True, report_reads=TRACED)
+    body = orjson.loads(content)
     assert "errors" not in body
     reads: dict[str, Any] = body.get("extensions", {}).get("reads", {})
     return reads
@@ -54,9 +52,8 @@ def assert_sums(reads: dict[str, Any]) -> None:
     assert sorted({call["round"] for call in calls}) == list(range(1, reads["rounds"] + 1))
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "interpreted"])
-async def test_children_are_a_lookup_and_one_query_of_the_parent(server, plain):
-    reads = await reads_of(server, NESTED, plain=plain)
+async def test_children_are_a_lookup_and_one_query_of_the_parent(server):
+    reads = await reads_of(server, NESTED)
     assert_sums(reads)
     listed, lookup = sorted(reads["calls"], key=lambda call: "keys" in call)  # in one round in any order
     on_dynamodb = server.store.version() is None
@@ -80,14 +77,14 @@ async def test_a_request_of_many_calls_lists_them_all(server):
 
 
 async def test_cache_hits_are_counted(server):
-    assert (await reads_of(server, NESTED, plain=True))["fromCache"] == {"pages": 0, "records": 0}
-    again = await reads_of(server, NESTED, plain=True)
+    assert (await reads_of(server, NESTED))["fromCache"] == {"pages": 0, "records": 0}
+    again = await reads_of(server, NESTED.replace("name", "key"))  # another response
     on_dynamodb = server.store.version() is None
     assert again["fromCache"] == ({"pages": 0, "records": 0} if on_dynamodb else {"pages": 1, "records": 1})
     assert_sums(again)
     if not on_dynamodb:
-        await reads_of(server, ROOTS, plain=True)
-        roots = await reads_of(server, ROOTS, plain=True)
+        await reads_of(server, ROOTS)
+        roots = await reads_of(server, ROOTS.replace("key", "name"))
         assert (roots["fromCache"]["pages"], roots["calls"]) == (1 + TREES, [])
 
 
@@ -115,7 +112,7 @@ async def client(engine: Engine) -> AsyncIterator[Client]:
     async with open_store(engine.address(f"clade-{uuid.uuid4().hex}")) as store:
         await store.create()
         await Model("ground", AHEAD).plant(store)
-        asked = Client(store, Ground, page_cache=lambda: PageCache(0))
+        asked = Client(store, Ground, page_cache=PageCache(0))
         await asked.ask('{ area(path: "r") { path } }')
         yield asked
 
@@ -144,7 +141,7 @@ async def test_everything_that_is_selected_and_nothing_else_is_read_in_one_round
 
 async def test_below_a_field_of_one_level_a_plan_reads_fragments_on_that_level_ahead(client):
     query = '{ area(path: "r/a") { ... on Area { children { nodes { path } } } } }'
-    reply = await client.ask_once(query, {}, client.plans)
+    reply = await client.ask(query)
     assert (reply.requests, reply.rounds) == (2, 1)
 
 
@@ -171,9 +168,9 @@ async def test_an_invalid_argument_is_an_error_of_each_field_that_has_it_and_of_
     ],
 )
 async def test_a_small_request_is_answered_before_the_event_loop_turns(server, query):
-    answering = answer_to(server.planned, query, allow_mutations=False, report_reads=TRACED)
+    answering = server.how(ANYONE, query, report_reads=TRACED)
     with pytest.raises(StopIteration) as ended:
         answering.send(None)
-    body = orjson.loads(ended.value.value.content())
+    body = orjson.loads(ended.value.value[1])
     assert body["extensions"]["reads"]["requests"] > 0
     assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -11,10 +11,8 @@ import orjson
 import pytest
 
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.execution.response import ResponseCache
 from graph.operation.context import Context
-from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
@@ -37,9 +35,9 @@ def server(
     kept, cache = PageCache(1_000_000, TreeVersionCache(settle, clock=clock)), ResponseCache(max_bytes)
 
     def context() -> Context:
-        return Context(Request(store, {"ground": GROUND}, page_cache=kept), TYPES)
+        return Context(Request(store, {"ground": GROUND}, page_cache=kept))
 
-    return Execution(SCHEMA, context, plans=PlanCache(core_schema(SCHEMA), TYPES), cache=cache)
+    return Execution(SCHEMA, TYPES, context, cache=cache)
 
 
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:

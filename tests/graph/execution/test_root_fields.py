@@ -1,24 +1,18 @@
-"""Every field of Query beside others, compiled or not: responses are those of graphql-core, which executes the whole
-operation by itself, with errors in the order of the document, and nothing is read that the fields alone do not read.
+"""Every field of Query beside others: each has the value and the errors that it has alone, errors come in the order of
+the document, and nothing is read that the fields alone do not read.
 
 The long form: pytest --examples 2000 tests/graph/execution/test_root_fields.py
 """
 
 import asyncio
-from collections.abc import Iterator
 from itertools import product
 from random import Random
 from typing import Any
 
 import orjson
 import pytest
-from graphql import ExecutionResult, execute, parse
-from strawberry.execution import optimized_is_awaitable
-from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
-from graph.errors import format_errors
 from graph.execution.operation import Execution
-from graph.execution.plan_cache import PlanCache
 from graph.operation.context import Context
 from graph.operation.selection import core_schema
 from resolvers.session.budget import BudgetLimits
@@ -147,55 +141,47 @@ async def yards(store: Store) -> Store:
     return store
 
 
-def operation(random: Random, without: frozenset[str] = frozenset()) -> str:
-    """An operation with some fields of Query: under aliases, merged, in fragments, with directives."""
-    parts: list[str] = []
-    fragments: list[str] = []
+def operation(random: Random) -> dict[str, list[tuple[str, str]]]:
+    """Some fields of Query by their keys, each in parts that are merged, with the fragments that these need."""
+    fields: dict[str, list[tuple[str, str]]] = {}
     for number in range(random.randint(1, 5)):
-        name = random.choice([name for name in (*FIELDS, "yard", "yards", "spot") if name not in without])
+        name = random.choice([*FIELDS, "yard", "yards", "spot"])
         arguments, selections = FIELDS[name]
         field = f"f{number}: {name}{random.choice(arguments)}"
         asked = [random.choice(selections), "{ __typename }"][: 1 + (name != "__typename" and random.random() < 0.3)]
-        for selection in asked:
+        for part, selection in enumerate(asked):
             directive = random.choice(["", "", "", "@include(if: $yes)", "@skip(if: $yes)"])
             whole = f"{field} {directive} {selection}"
             wrapped = random.choice([whole, whole, f"... on Query {{ {whole} }}", f"... @skip(if: $no) {{ {whole} }}"])
+            fragment = ""
             if random.random() < 0.2:
-                wrapped = f"...P{len(fragments)}"
-                fragments.append(f"fragment P{len(fragments)} on Query {{ {whole} }}")
-            parts.append(wrapped)
-    random.shuffle(parts)
-    body = " ".join(["{", *parts, "}", *fragments])
+                name_of_it = f"P{number}{part}"
+                wrapped, fragment = f"...{name_of_it}", f"fragment {name_of_it} on Query {{ {whole} }}"
+            fields.setdefault(f"f{number}", []).append((wrapped, fragment))
+    return fields
+
+
+def document(parts: list[tuple[str, str]]) -> str:
+    body = " ".join(["{", *[part for part, _ in parts], "}", *[fragment for _, fragment in parts]])
     body += f" {DEEP}" if "...Deep " in body else ""
     declared = ", ".join(text for name, text in VARIABLES.items() if name in body)
     return f"query{f'({declared})' if declared else ''} {body}"
 
 
-def context(store: Store, budget: BudgetLimits = BOUNDLESS, kept: PageCache | None = None) -> Context:
-    return Context(Request(store, {"yard": YARD}, budget, page_cache=kept), TYPES)
+def execution(store: Store, budget: BudgetLimits = BOUNDLESS, *, kept: PageCache | None = None) -> Execution:
+    def context() -> Context:
+        return Context(Request(store, {"yard": YARD}, budget, page_cache=kept))
+
+    return Execution(SCHEMA, TYPES, context, limits=WIDE)
 
 
-def execution(
-    store: Store, budget: BudgetLimits = BOUNDLESS, *, kept: PageCache | None = None, planned: bool = True
-) -> Execution:
-    plans = PlanCache(CORE, TYPES) if planned else None
-    return Execution(SCHEMA, lambda: context(store, budget, kept), plans=plans, limits=WIDE)
-
-
-async def by_graphql_core(store: Store, text: str) -> dict[str, Any]:
-    """The response to an operation that graphql-core executes whole."""
-    result: Any = execute(
-        CORE,
-        parse(text),
-        context_value=context(store),
-        executor_class=StrawberryGraphQLCoreExecutionContext,
-        is_awaitable=optimized_is_awaitable,
-    )
-    result = result if isinstance(result, ExecutionResult) else await result
-    body: dict[str, Any] = {"data": result.data}
-    if result.errors:
-        body["errors"] = sorted(format_errors(result.errors), key=lambda error: place(error["path"], result.data))
-    return orjson.loads(orjson.dumps(body))
+async def ask(asked: Execution, text: str, variables: dict[str, Any] | None = None) -> dict[str, Any]:
+    answer = await answer_to(asked, text, variables, allow_mutations=False)
+    assert answer.executed, (text, answer.body)
+    body: dict[str, Any] = orjson.loads(answer.content())
+    places = [place(error.get("path", []), body["data"]) for error in body.get("errors", ())]
+    assert places == sorted(places), text
+    return body
 
 
 def place(path: list[Any], data: Any) -> list[int]:
@@ -206,35 +192,27 @@ def place(path: list[Any], data: Any) -> list[int]:
     return [number, *place(path[1:], data[path[0]])]
 
 
-def keys(value: Any) -> Iterator[str]:
-    """All response keys in their order."""
-    for key, one in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
-        yield str(key)
-        yield from keys(one)
-
-
 def test_every_field_of_query_is_known_here():
     assert CORE.query_type is not None
     assert set(FIELDS) == {*CORE.query_type.fields, "__typename", "__schema", "__type"}, "say how a new one is asked"
 
 
 @pytest.mark.both_stores
-async def test_any_fields_of_query_together_have_the_response_of_graphql_core(yards):
-    planning, random = execution(yards, kept=PageCache(10_000_000)), Random(7)  # noqa: S311
-    beside = failed = 0
+async def test_fields_of_query_have_together_what_each_has_alone(yards):
+    asked, random = execution(yards, kept=PageCache(10_000_000)), Random(7)  # noqa: S311
+    failed = 0
     for _ in range(examples(40, 600)):
-        text = operation(random)
-        before = planning.interpreted + planning.fallbacks
-        answer = await answer_to(planning, text, allow_mutations=False)
-        assert answer.executed, (text, answer.body)
-        body, expected = orjson.loads(answer.content()), await by_graphql_core(yards, text)
-        assert body == expected, text
-        assert [*keys(body["data"])] == [*keys(expected["data"])], text
-        beside += planning.interpreted + planning.fallbacks > before
-        failed += len(body.get("errors", ())) > 1
-    assert beside > 10
+        fields = operation(random)
+        parts = [part for one in fields.values() for part in one]
+        random.shuffle(parts)
+        together = await ask(asked, document(parts))
+        alone = [await ask(asked, document(one)) for one in fields.values()]
+        assert together["data"] == {key: value for one in alone for key, value in one["data"].items()}, parts
+        errors = [orjson.dumps({**one, "locations": None}) for one in together.get("errors", ())]
+        expected = [orjson.dumps({**error, "locations": None}) for one in alone for error in one.get("errors", ())]
+        assert sorted(errors) == sorted(expected), parts
+        failed += len(errors) > 1
     assert failed > 5
-    assert not planning.compiler_errors
 
 
 FULL, PARTLY = {"id": "yard:a"}, {"id": "yard:a", "found": None}
@@ -254,34 +232,36 @@ UNDECIDED = [  # fields with a directive whose condition is null, their values, 
 
 
 @pytest.mark.both_stores
-@pytest.mark.parametrize("planned", [True, False])
-async def test_a_directive_whose_condition_is_null_fails_the_object_around_it_alone(yards, planned):
+async def test_a_directive_whose_condition_is_null_fails_the_object_around_it_alone(yards):
     others = 'b: yard(path: "a/b") { id children { nodes { id } } } yards(first: 1) { nodes { id } }'
     expected = {"b": {"id": "yard:b", "children": {"nodes": [{"id": "yard:c"}]}}, "yards": {"nodes": [FULL]}}
     for field, value, path in UNDECIDED:
-        text = f"query($null: Boolean = true) {{ a: {field} {others} }}"
-        answer = await answer_to(execution(yards, planned=planned), text, {"null": None}, allow_mutations=False)
-        body = orjson.loads(answer.content())
+        body = await ask(execution(yards), f"query($null: Boolean = true) {{ a: {field} {others} }}", {"null": None})
         assert body["data"] == {"a": value, **expected}, field
         assert [error["path"] for error in body.get("errors", ())] == ([] if path is None else [["a", *path]]), field
 
 
-@pytest.mark.parametrize("budget", [{"nodes": 3}, {"nodes": 7}, {"fields": 51}, {"bytes": 500}])
-async def test_a_budget_is_exceeded_where_it_is_by_the_interpreter(yards, budget):
-    # A page of changes has as many as the budget still allows, which depends on what was read before.
-    random, without = Random(8), frozenset(("changes", "_service", "__schema"))  # noqa: S311
-    limits = BudgetLimits(**{"nodes": 10_000, "fields": 10_000, "bytes": 100_000} | budget)
-    planning, plain = execution(yards, limits), execution(yards, limits, planned=False)
-    exceeded = 0
-    for _ in range(examples(15, 300)):
-        text = operation(random, without)
-        answers = [await answer_to(one, text, allow_mutations=False) for one in (planning, plain)]
-        body, expected = (orjson.loads(one.content()) for one in answers)
-        refused = [any("may return" in error["message"] for error in one.get("errors", ())) for one in (body, expected)]
-        assert refused[0] == refused[1], text
-        assert body == expected or refused[0], text  # which fields have nodes depends on what was read before
-        exceeded += any(error["extensions"]["code"] == "BUDGET_EXCEEDED" for error in body.get("errors", ()))
-    assert exceeded
+@pytest.mark.parametrize("budget", [{"fields": 51}, {"bytes": 500}])
+async def test_a_budget_of_the_response_ends_all_of_it(yards, budget):
+    asked = execution(yards, BudgetLimits(**{"nodes": 10_000, "fields": 10_000, "bytes": 100_000} | budget))
+    nodes = "nodes { id name path revision updatedAt levelName children { totalCount } }"
+    body = await ask(
+        asked, f'{{ hierarchies {{ name }} yards {{ {nodes} }} yard(path: "a") {{ children {{ {nodes} }} }} }}'
+    )
+    assert body["data"] is None
+    assert [error["extensions"]["code"] for error in body["errors"]] == ["BUDGET_EXCEEDED"]
+
+
+async def test_too_many_nodes_are_an_error_of_the_field_that_asks_for_them(yards):
+    asked = execution(yards, BudgetLimits(nodes=4))
+    body = await ask(asked, '{ a: yard(path: "a") { name descendants { nodes { id } } } b: yard(path: "z") { name } }')
+    assert body["data"] == {"a": {"name": "a", "descendants": {"nodes": [{"id": "yard:b"}, {"id": "yard:c"}]}},
+                            "b": {"name": "z"}}  # fmt: skip
+    body = await ask(
+        asked, '{ a: yard(path: "a") { name d: descendants { nodes { parent { id } } } } z: yards { totalCount } }'
+    )
+    assert {(error["path"][0], error["extensions"]["code"]) for error in body["errors"]} == {("a", "BUDGET_EXCEEDED")}
+    assert body["data"]["z"] == {"totalCount": 2}
 
 
 ODD = ("hierarchies", "changes", "deletedNode", "move", "moves", "_service", "__schema", "__type")
@@ -291,9 +271,9 @@ COMPILED = [f'yard(path: "a") {NODE[1]}', f"yards {PAGE[0]}", 'searchYards(text:
 
 
 @pytest.mark.both_stores
-async def test_a_field_that_is_not_compiled_makes_its_own_reads_beside_compiled_ones(yards):
+async def test_fields_read_together_no_more_than_alone(yards):
     async def cost(*fields: str) -> tuple[int, int, float]:
-        reply = await asked.ask_once(f"{{ {' '.join(fields)} }}", {}, asked.plans)
+        reply = await asked.ask(f"{{ {' '.join(fields)} }}")
         assert not reply.errors, fields
         return reply.requests, reply.items, reply.units
 
@@ -309,12 +289,10 @@ class StuckStore:
     """A store whose reads begin and never end."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self._begun, self.both_began = store, 0, asyncio.Event()
+        self._store, self.began = store, asyncio.Event()
 
     async def get(self, *_: Any, **__: Any) -> Any:
-        self._begun += 1
-        if self._begun == 2:
-            self.both_began.set()
+        self.began.set()
         await asyncio.Event().wait()
 
     range = nodes = get
@@ -323,11 +301,11 @@ class StuckStore:
         return getattr(self._store, name)
 
 
-async def test_a_request_that_is_cancelled_ends_what_both_parts_began(yards):
+async def test_a_request_that_is_cancelled_ends_all_that_it_began(yards):
     stuck: Any = StuckStore(yards)
     query = '{ moves(hierarchy: YARD) { id } yard(path: "a") { name } }'
     asked = asyncio.ensure_future(answer_to(execution(stuck), query, allow_mutations=False))
-    await stuck.both_began.wait()
+    await stuck.began.wait()
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked

@@ -63,7 +63,7 @@ def test_a_request_is_one_line_with_operation_and_reads(client, lines):
     assert plain(line) == {
         "level": "info", "logger": "clade.request", "message": "request", "id": "abc-1", "method": "POST",
         "path": "/graphql", "status": 200, "client": "127.0.0.1", "operation": "Greeting", "kind": "query",
-        "how": "interpreted", "requests": 2, "rounds": 1, "items": 7, "units": 1,
+        "how": "executed", "requests": 2, "rounds": 1, "items": 7, "units": 1,
     }  # fmt: skip
 
 

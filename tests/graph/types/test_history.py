@@ -111,14 +111,14 @@ async def test_one_revision_is_one_get_and_null_outside_of_the_range(audits):
 
 async def test_revisions_are_spent_from_the_budget_of_nodes(audits):
     def context() -> Context:
-        return Context(Request(audits.store, DEFINITIONS, BudgetLimits(5)), TYPES)
+        return Context(Request(audits.store, DEFINITIONS, BudgetLimits(5)))
 
     asked = " ".join(f"r{n}: atRevision(n: {n}) {{ revision }}" for n in range(1, 6))
     text = f'{{ audit(path: "Equipment_1/2026-10") {{ {asked} }} }}'
-    answer = await answer_to(Execution(SCHEMA, context), text, allow_mutations=False)
+    answer = await answer_to(Execution(SCHEMA, TYPES, context), text, allow_mutations=False)
     assert {error["extensions"]["code"] for error in answer.body["errors"]} == {"BUDGET_EXCEEDED"}
     four = text.replace("r5: atRevision(n: 5) { revision }", "")
-    assert "errors" not in (await answer_to(Execution(SCHEMA, context), four, allow_mutations=False)).body
+    assert "errors" not in (await answer_to(Execution(SCHEMA, TYPES, context), four, allow_mutations=False)).body
 
 
 async def test_history_stays_through_moves_and_deletion(audits):

@@ -1,4 +1,4 @@
-"""What is near a point: nodes, order and distances against brute force, on both stores, compiled and interpreted."""
+"""What is near a point: nodes, order and distances against brute force, on both stores."""
 
 import math
 from dataclasses import replace
@@ -174,7 +174,7 @@ async def test_what_is_near_is_what_a_scan_finds_also_after_edits_of_nodes_and_o
 async def test_one_search_takes_two_rounds_and_the_index_once_a_second(store, exact):
     await plant(store, FORMER, world(1))
     now = 0.0
-    client = Client(store, Location, page_cache=lambda: PageCache(1_000_000, TreeVersionCache(0.0, clock=lambda: now)))
+    client = Client(store, Location, page_cache=PageCache(1_000_000, TreeVersionCache(0.0, clock=lambda: now)))
     for center in CENTERS:
         for kilometers in RADII:
             now += 10
@@ -243,7 +243,7 @@ async def test_each_tree_is_searched_by_itself_where_its_class_says_so(store):
                 expected += [(distance, record.id, format_path(record.path))] if distance <= 40 else []
         edges = [{"kilometers": one, "node": {"path": path}} for one, _, path in sorted(expected)]
         assert found == {"complete": True, "edges": edges}
-    reply = await Client(store, Yard, planned=False).ask(query, u=None)
+    reply = await Client(store, Yard).ask(query, u=None)
     assert "is searched separately" in reply.errors[0]["message"]
 
 
@@ -258,7 +258,7 @@ async def test_each_tree_is_searched_by_itself_where_its_class_says_so(store):
     ],
 )
 async def test_arguments_out_of_bounds_are_refused_before_anything_is_read(store, arguments, message):
-    client = Client(store, Location, planned=False)
+    client = Client(store, Location)
     reply = await client.ask(f"{{ locationsNear({arguments}) {{ complete }} }}")
     assert message in reply.errors[0]["message"]
     assert reply.requests == 0

@@ -143,7 +143,7 @@ async def test_signs_inside_words_are_found_with_and_without_them_at_every_lengt
     other = (("r", "802.11-ax"), level, "Other", {"note": "wireless, RJ-45", "names": {"de": "WLAN-Box"}})
     nodes: list[Any] = [(("r", f"n{place}"), level, name) for place, name in enumerate(SIGNED)]
     await plant(store, cls, [(("r",), level, "Root"), other, *nodes])
-    client = Client(store, cls, planned=False, limits=WIDE)
+    client = Client(store, cls, limits=WIDE)
     names = Names(cls, await all_records(store, cls.definition().name))
     for text, expected in ASKED.items():
         typed = [text[:end] for end in range(1, len(text) + 1)]
@@ -169,7 +169,7 @@ WRITTEN = {
 
 async def test_letters_and_digits_are_found_however_they_are_written(store: Store) -> None:
     await plant(store, Spot, [((f"n{place}",), "ZONE", name) for place, name in enumerate(WRITTEN)])
-    client = Client(store, Spot, planned=False)
+    client = Client(store, Spot)
     query = "query($text: String!) { searchSpots(text: $text) { complete nodes { name } } }"
     for name, texts in WRITTEN.items():
         for text in (name, *texts):
@@ -182,7 +182,7 @@ async def test_names_are_found_as_the_table_of_the_docs_says(store: Store) -> No
     rows = [line.split("|")[1:-1] for line in page.partition("| name | is found by")[2].splitlines()[2:10]]
     nodes = [((f"n{place}",), "ZONE", name.strip()) for place, (name, *_) in enumerate(rows)]
     await plant(store, Spot, [*nodes, (("hand-saws",), "ZONE", "Hand Saws")])
-    client = Client(store, Spot, planned=False)
+    client = Client(store, Spot)
     query = "query($text: String!) { searchSpots(text: $text) { complete nodes { name } } }"
     asked = [
         (name.strip(), text, is_found)
@@ -216,7 +216,7 @@ async def test_items_of_another_kind_are_an_error_until_repair_has_written_them_
     for write in (None, *writes):  # which cannot write items of another kind, and take them off the marker
         if write:
             await Writer(store).write(write, ReadUsage())
-        (error,) = (await Client(store, Spot, planned=False).ask(query)).errors
+        (error,) = (await Client(store, Spot).ask(query)).errors
         assert error["extensions"]["code"] == "NOT_INDEXED"
         assert "Search items of spot are missing: " in error["message"]
         assert "Run clade repair" in error["message"]
@@ -293,7 +293,7 @@ QUERY = """query($text: String!, $under: Path, $level: [LocationLevel!], $first:
 async def test_what_is_said_to_be_complete_is_what_a_scan_of_real_names_finds_and_takes_few_reads(demo_store):
     async with open_store(demo_store) as store:
         names = Names(Location, await all_records(store, "location"))
-        client = Client(store, Location, page_cache=lambda: PageCache(0, TreeVersionCache(0.0)))
+        client = Client(store, Location, page_cache=PageCache(0, TreeVersionCache(0.0)))
         incomplete, units = [], []
         for arguments in asked():
             reply = await client.ask(QUERY, **arguments)
@@ -317,9 +317,7 @@ async def test_searches_find_nodes_after_edits_of_them_and_of_what_lies_above(st
     store.max_commit_changes = commit_changes or store.max_commit_changes
     spot = Spot.definition()
     writer = Writer(store, MoveTiming(0.0, 0.0))
-    # With moves to read, the rounds of an engine in another process depend on which of its answers comes first.
-    is_exact = commit_changes is None
-    client = Client(store, Spot, planned=is_exact, page_cache=lambda: PageCache(1_000_000, TreeVersionCache(0.0)))
+    client = Client(store, Spot, page_cache=PageCache(1_000_000, TreeVersionCache(0.0)))
     for edit in (
         Move(spot, ("o", "1"), ("x", "romana")),
         Move(spot, ("x",), ("GB", "x")),
@@ -358,7 +356,7 @@ PLACES = [
 @pytest.fixture
 async def places(store: Store) -> Client:
     await plant(store, Location, [(parse_path(path), level) for path, level in PLACES])
-    return Client(store, Location, page_cache=lambda: PageCache(1_000_000, TreeVersionCache(0.0)))
+    return Client(store, Location, page_cache=PageCache(1_000_000, TreeVersionCache(0.0)))
 
 
 async def cost(client: Client, text: str) -> tuple[int, int]:
@@ -411,10 +409,10 @@ class Failing:
 async def test_a_search_fails_where_a_read_fails(store, under):
     await plant(store, Spot, SPOTS)
     query = f'{{ searchSpots(text: "rom o"{under}) {{ complete nodes {{ key }} }} }}'
-    whole = await Client(store, Spot, planned=False).ask(query)
+    whole = await Client(store, Spot).ask(query)
     for number in range(1, 20):
         failing: Any = Failing(store, number)
-        reply = await Client(failing, Spot, planned=False).ask(query)
+        reply = await Client(failing, Spot).ask(query)
         if not reply.errors:
             assert number > 3
             assert reply.data == whole.data

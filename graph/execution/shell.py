@@ -1,0 +1,102 @@
+"""Shell: what graphql-core executes of an operation, which is introspection, and of mutations and subscriptions all but
+the nodes in their payloads. These are read and written as those of queries.
+"""
+
+import asyncio
+from inspect import isawaitable
+from typing import Any, cast
+
+from graphql import ExecutionResult, GraphQLError, GraphQLObjectType, default_field_resolver, default_type_resolver
+from graphql.execution import Executor
+from graphql.pyutils import Path
+from orjson import Fragment, dumps
+
+from graph.execution.json_writers import key_of
+from graph.execution.plan import CompiledType, ReadField
+from graph.execution.plan_cache import BoundPlan
+from graph.execution.run import Run
+from graph.operation.context import Context
+from graph.types.fields import resolver_of
+from graph.types.written import WrittenRecord, present
+from store.model.records import Record
+
+_introspection = asyncio.Semaphore(1)  # at a time in a thread, which others need for reads
+
+
+class Shell(Executor[Any]):
+    """The execution of one operation, whose objects spend the budget of fields."""
+
+    def __init__(self, bound: BoundPlan, context: Context, *, hide_suggestions: bool) -> None:
+        fields = bound.plan.fields
+        definitions = {name: one.definition for name, one in fields.fragments.items()}
+        resolvers = default_field_resolver, default_type_resolver, default_field_resolver
+        super().__init__(
+            fields.schema, definitions, fields.fragments, None, context, fields.operation, bound.variables, *resolvers,
+            hide_suggestions=hide_suggestions,
+        )  # fmt: skip
+        self._bound = bound
+
+    async def execute(self) -> ExecutionResult:
+        """The result of the whole operation."""
+        result: Any = self.execute_operation()
+        return cast(ExecutionResult, await result if isawaitable(result) else result)
+
+    async def others(self) -> dict[str, bytes] | None:
+        """The fields of Query that no plan compiles, as JSON; None where one has failed that may not be null."""
+        fields, query = self._bound.plan.fields, self._bound.plan.query
+        assert query is not None  # noqa: S101 - a query has fields
+        try:
+            async with _introspection:
+                found: Any = await asyncio.to_thread(
+                    self.execute_fields, fields.query_type, None, None, query.others, None
+                )
+            values = await found if isawaitable(found) else found
+        except GraphQLError as error:
+            self.collected_errors.add(error, None)
+            return None
+        return {key: dumps(value) for key, value in values.items()}
+
+    def execute_fields(self, parent_type: GraphQLObjectType, source_value: Any, path: Path | None, *others: Any) -> Any:
+        self.context_value.request.budget.spend_fields(len(others[0]))
+        return super().execute_fields(parent_type, source_value, path, *others)
+
+    def execute_field(
+        self, parent_type: GraphQLObjectType, source: Any, field_details_list: Any, path: Path, *others: Any
+    ) -> Any:
+        definition = parent_type.fields.get(field_details_list[0].node.name.value)
+        resolve = None if definition is None else resolver_of(definition)
+        if resolve is not None and parent_type is not self.schema.mutation_type:
+            field = ReadField(self._bound.plan, parent_type, str(path.key), field_details_list)
+            if field.position is not None and field.position.holds_nodes:
+                return self._node(field, parent_type, source, field_details_list, path)
+        return super().execute_field(parent_type, source, field_details_list, path, *others)
+
+    async def _node(
+        self, field: ReadField, parent_type: GraphQLObjectType, source: Any, details: Any, path: Path
+    ) -> Fragment | None:
+        """The JSON of a node in a payload."""
+        info = self.build_resolve_info(field.definition, field.nodes, parent_type, path)
+        run = Run(self._bound.look_ahead, self.context_value)
+        try:
+            value: Any = field.reading(source, info)
+            value = await value if isawaitable(value) else value
+            json = await run.field(field, value, await self._present(field, value, info))
+        except Exception as error:
+            self.handle_field_error(error, field.definition.type, details, path)
+            return None
+        above = path.prev.as_list() if path.prev else []
+        for found in run.faults.errors():
+            whole = [*above, *(found.path or ())]
+            located = GraphQLError(found.message, found.nodes, path=whole, original_error=found.original_error)
+            self.collected_errors.add(located, path.add_key("", None))
+        return Fragment(json[len(key_of(field.key)) + 1 : -1])
+
+    async def _present(self, field: ReadField, value: Record | None, info: Any) -> list[Record] | None:
+        """The node of which fields are read, where a written one may be elsewhere by now, or gone."""
+        if not isinstance(value, WrittenRecord) or field.position is None:
+            return None
+        compiled = field.position[value.hierarchy, value.level]
+        if not isinstance(compiled, CompiledType) or not compiled.reads:
+            return None
+        found = await present(value, info)
+        return [] if found is None else [found]

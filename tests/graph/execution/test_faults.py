@@ -1,0 +1,213 @@
+"""Errors below the fields of Query: what is null because of them, their paths and number, and what is not cached."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from graph.execution.operation import Execution
+from graph.execution.response import ResponseCache
+from graph.hierarchies.attribute import attribute
+from graph.hierarchies.node import Node, computed
+from graph.operation.context import Context
+from resolvers.session.cache import PageCache
+from resolvers.session.request import Request
+from store.engine import ReadUsage, Store
+from store.model.keys import node_key
+from store.model.records import Put
+from tests.answers import answer_to
+from tests.schemas import schema_of
+from tests.systems.asking import BOUNDLESS, WIDE, plant
+
+failing: set[str] = set()
+"""The keys of the nodes whose computed field fails now."""
+
+
+class Box(Node, hierarchy="box", many="boxes"):
+    """A box, for tests."""
+
+    note: str | None = attribute("A note.")
+
+
+class Case(Box, under=[None, "self"]):
+    """A box in a box."""
+
+    @computed("A field that fails for some.")
+    def odd(self: Any) -> str | None:
+        if self.key in failing:
+            raise RuntimeError(self.key)
+        return str(self.key)
+
+
+class Tray(Box, under=[Case]):
+    """A box that holds nothing."""
+
+
+SCHEMA, TYPES = schema_of(Box)
+DEFINITIONS = {"box": Box.definition()}
+PATHS = {"a": "CASE", "a/b": "CASE", "a/c": "CASE", "a/t": "TRAY", "a/b/d": "CASE", "z": "CASE"}
+
+
+@pytest.fixture
+async def boxes(store: Store) -> Store:
+    await plant(store, Box, [(path.split("/"), level) for path, level in PATHS.items()])
+    failing.clear()
+    return store
+
+
+async def damage(store: Store, path: str, **harm: Any) -> None:
+    """Write an item as no code of ours would."""
+    (item,) = await store.get([node_key("box", tuple(path.split("/")))], ReadUsage())
+    await store.commit([Put({**item, **harm})])
+
+
+def execution(store: Store) -> Execution:
+    kept, cache = PageCache(1_000_000), ResponseCache(1_000_000, store.version)
+    return Execution(
+        SCHEMA,
+        TYPES,
+        lambda: Context(Request(store, DEFINITIONS, BOUNDLESS, page_cache=kept)),
+        cache=cache,
+        limits=WIDE,
+    )
+
+
+async def ask(asked: Execution, text: str, **variables: Any) -> tuple[Any, list[tuple[list[Any], str]], Any]:
+    """The data, the errors as paths and codes, and the reads."""
+    answer = await answer_to(asked, text, variables, allow_mutations=False, report_reads=1)
+    body = orjson.loads(answer.content())
+    errors = [(one.get("path"), one["extensions"]["code"]) for one in body.get("errors", ())]
+    return body["data"], errors, body["extensions"]["reads"]
+
+
+def names(*keys: str) -> list[dict[str, str]]:
+    return [{"name": key} for key in keys]
+
+
+BROKEN: list[tuple[dict[str, Any], str, Any, list[list[Any]]]] = [
+    # A nullable field is null itself.
+    ({"note": 5}, "{ box(path: \"a\") { children { nodes { key note } } } }",
+     {"box": {"children": {"nodes": [{"key": key, "note": None} for key in "bct"]}}},
+     [["box", "children", "nodes", 0, "note"]]),
+    # One that may not be null makes null what led to its node, with one error.
+    ({"revision": 2**40}, "{ box(path: \"a\") { name children { nodes { revision note } } } }",
+     {"box": {"name": "a", "children": None}}, [["box", "children", "nodes", 0, "revision"]]),
+    ({"revision": 2**40}, "{ box(path: \"a\") { children { edges { node { key revision } } n: totalCount } } }",
+     {"box": {"children": None}}, [["box", "children", "edges", 0, "node", "revision"]]),
+    ({"revision": 2**40}, "{ box(path: \"a/b/d\") { key parent { revision } ancestors { key revision } } }",
+     {"box": {"key": "d", "parent": None, "ancestors": None}},
+     [["box", "parent", "revision"], ["box", "ancestors", 1, "revision"]]),
+    # In a list of nullable nodes that is the node.
+    ({"revision": 2**40}, "{ boxesByPath(paths: [\"a\", \"a/b\", \"no\"]) { key revision } }",
+     {"boxesByPath": [{"key": "a", "revision": 1}, None, None]}, [["boxesByPath", 1, "revision"]]),
+    # A level that no class defines has no type.
+    ({"level": "CRATE"}, "{ box(path: \"a\") { children(first: 1) { nodes { key } } } b: box(path: \"a/b\") { key } }",
+     {"box": {"children": None}, "b": None}, [["box", "children", "nodes", 0], ["b"]]),
+    # What is beside it stays, also the same list under another alias.
+    ({"revision": 2**40}, "{ a: boxes { nodes { c: children { nodes { revision } } d: children { nodes { key } } } } }",
+     {"a": {"nodes": [{"c": None, "d": {"nodes": [{"key": key} for key in "bct"]}},
+                      {"c": {"nodes": []}, "d": {"nodes": []}}]}}, [["a", "nodes", 0, "c", "nodes", 0, "revision"]]),
+    # An item that cannot be decoded is the error of each field that reads it.
+    ({"name": None},
+     "{ a: box(path: \"a\") { key children { nodes { key } } } d: box(path: \"a/b/d\") { parent { id } } }",
+     {"a": {"key": "a", "children": None}, "d": {"parent": None}}, [["a", "children"], ["d", "parent"]]),
+]  # fmt: skip
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("number", range(len(BROKEN)))
+async def test_null_is_the_field_that_led_to_what_failed(boxes, number):
+    harm, query, data, paths = BROKEN[number]
+    await damage(boxes, "a/b", **harm)
+    asked = execution(boxes)
+    for _ in range(2):  # what was read before may be cached
+        found, errors, reads = await ask(asked, query)
+        assert found == data
+        assert errors == [(path, "BAD_DATA") for path in paths]
+        assert not reads["cached"]
+
+
+@pytest.mark.both_stores
+async def test_each_field_is_null_for_the_nodes_of_its_own_errors(boxes):
+    asked = execution(boxes)
+    data, _, _ = await ask(asked, "{ boxes { nodes { key history { edges { cursor } } } } }")
+    a, z = [node["history"]["edges"][0]["cursor"] for node in data["boxes"]["nodes"]]
+    of = "history(after: $%s) { totalCount }"
+    query = f"query($a: String, $z: String) {{ boxes {{ nodes {{ a: {of % 'a'} z: {of % 'z'} }} }} }}"
+    data, errors, _ = await ask(asked, query, a=a, z=z)
+    assert data["boxes"]["nodes"] == [{"a": {"totalCount": 1}, "z": None}, {"a": None, "z": {"totalCount": 1}}]
+    assert errors == [(["boxes", "nodes", 0, "z"], "BAD_CURSOR"), (["boxes", "nodes", 1, "a"], "BAD_CURSOR")]
+
+
+ODD = """{ box(path: "a") { ... on Case { odd } children { nodes { key ... on Case { odd } } edges { node { key } } } }
+  boxes { nodes { ... on Case { odd } } } }"""
+
+
+@pytest.mark.both_stores
+async def test_nothing_with_an_error_is_cached(boxes):
+    asked = execution(boxes)
+    for now in (["b"], [], ["a", "b", "c"], ["c"], []):
+        failing.clear()
+        failing.update(now)
+        data, errors, _ = await ask(asked, ODD)
+        assert [node["odd"] for node in data["box"]["children"]["nodes"][:2]] == [
+            None if key in now else key for key in "bc"
+        ]
+        assert len(errors) == len(now) + ("a" in now)
+        assert {code for _, code in errors} <= {"INTERNAL_SERVER_ERROR"}
+        if not now:  # only what has no error may be cached, and a fixed function would have none
+            asked = execution(boxes)
+
+
+@pytest.mark.both_stores(False)
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ('{ tray(path: "a/b") { name } box(path: "a") { name } }', "WRONG_LEVEL"),
+        ('{ box(path: "a") { name children(first: -1) { nodes { name } } } }', "BAD_USER_INPUT"),
+        ('{ box(path: "a//b") { name } }', "BAD_PATH"),
+    ],
+)
+async def test_a_response_whose_errors_are_the_requests_own_is_cached_with_them(boxes, query, code):
+    asked = execution(boxes)
+    first = await ask(asked, query)
+    again = await ask(asked, query)
+    assert first[:2] == again[:2]
+    assert [one for _, one in first[1]] == [code]
+    assert again[2]["cached"]
+    await damage(boxes, "a/b", level="TRAY")  # a write
+    assert (await ask(asked, query))[2]["cached"] is False
+
+
+async def test_the_first_hundred_errors_of_a_code_are_in_the_response(store):
+    await plant(store, Box, [(["r"], "CASE"), *[(["r", f"n{number:03}"], "CASE") for number in range(140)]])
+    failing.update(f"n{number:03}" for number in range(140))
+    data, errors, _ = await ask(execution(store), '{ box(path: "r") { children { nodes { ... on Case { odd } } } } }')
+    failing.clear()
+    assert data["box"]["children"]["nodes"] == [{"odd": None}] * 140
+    assert errors[:100] == [(["box", "children", "nodes", n, "odd"], "INTERNAL_SERVER_ERROR") for n in range(100)]
+    assert errors[100:] == [(None, "INTERNAL_SERVER_ERROR")]
+
+
+@pytest.mark.both_stores
+async def test_histories_of_a_hundred_nodes_are_read_together(store):
+    await plant(store, Box, [(["r"], "CASE"), *[(["r", f"n{number:03}"], "CASE") for number in range(100)]])
+    asked, nodes = execution(store), '{ box(path: "r") { children { nodes %s } } }'
+    _, errors, alone = await ask(asked, nodes % "{ key }")
+    assert not errors
+    data, errors, reads = await ask(execution(store), nodes % "{ history(first: 1) { totalCount nodes { revision } } }")
+    assert not errors
+    assert len(data["box"]["children"]["nodes"]) == 100
+    assert reads["requests"] <= alone["requests"], "the first revision is the node itself"
+    await damage_all(store, revision=3)
+    _, _, alone = await ask(execution(store), nodes % "{ key }")
+    _, _, reads = await ask(execution(store), nodes % "{ history { totalCount } atRevision(n: 2) { revision } }")
+    assert reads["requests"] - alone["requests"] == 1, "one BatchGetItem for all of them"
+    _, _, reads = await ask(execution(store), nodes % "{ history(first: 2) { nodes { revision } } }")
+    assert reads["requests"] - alone["requests"] == 100, "one Query for each"
+    assert reads["rounds"] - alone["rounds"] == 1
+
+
+async def damage_all(store: Store, **harm: Any) -> None:
+    for number in range(100):
+        await damage(store, f"r/n{number:03}", **harm)
