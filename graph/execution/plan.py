@@ -10,7 +10,7 @@ deep it is used. The error of a condition that is null is kept in place of what 
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby
@@ -176,6 +176,8 @@ class ResponsePosition(dict[Any, "CompiledType | GraphQLError | None"]):
         self._is_abstract = is_abstract_type(kind)
         kinds = plan.fields.schema.get_possible_types(kind) if self._is_abstract else [kind]
         self.holds_nodes = plan.fields.are_levels(kinds)
+        self.kind_of: Callable[[Any], Any] = KIND if self.holds_nodes else self._name_of
+        """What tells the type of an object, for `type_of`."""
 
     def __missing__(self, key: Any) -> "CompiledType | GraphQLError | None":
         plan = self._plan
@@ -190,12 +192,12 @@ class ResponsePosition(dict[Any, "CompiledType | GraphQLError | None"]):
         self[key] = found
         return found
 
-    def types_of(self, found: Sequence[Any]) -> tuple[list[Any], dict[Any, "CompiledType | GraphQLError | None"]]:
-        """For each of some objects that are no nodes what tells its type, and the types by this."""
-        if self._is_abstract:
-            kinds = [self._kind.resolve_type(one, None, self._kind) for one in found]
-            return kinds, {kind: self[kind] for kind in set(kinds)}
-        return [None] * len(found), {None: self[self._kind.name]}
+    def _name_of(self, found: Any) -> str:
+        return str(self._kind.resolve_type(found, None, self._kind) if self._is_abstract else self._kind.name)
+
+    def type_of(self, kind: Any) -> "CompiledType | GraphQLError | None":
+        """The type of objects by what tells it."""
+        return self[hierarchy_of(kind[0]), kind[1]] if self.holds_nodes else self[kind]
 
     def constant_count(self, records: Sequence[Record]) -> int | None:
         """What the fields of some nodes here count as; None where one is written from more than the node."""
@@ -203,7 +205,7 @@ class ResponsePosition(dict[Any, "CompiledType | GraphQLError | None"]):
             return None
         count = 0
         for kind, number in Counter(map(KIND, records)).items():
-            compiled = self[hierarchy_of(kind[0]), kind[1]]
+            compiled = self.type_of(kind)
             if not isinstance(compiled, CompiledType) or not compiled.is_leaf or compiled.varies:
                 return None
             count += compiled.count * number

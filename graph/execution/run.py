@@ -21,7 +21,6 @@ from graph.execution.faults import Column, Faults, Tail
 from graph.execution.json_writers import FieldError, LeafWriter, key_of, objects
 from graph.execution.plan import (
     EMPTY,
-    KIND,
     CompiledType,
     Connection,
     ConnectionPart,
@@ -42,7 +41,6 @@ from resolvers.pages import may_have_children
 from resolvers.search.finder import FoundPage, Selected
 from resolvers.session.budget import Budget
 from store.concurrency import yield_to_loop
-from store.model.keys import hierarchy_of
 from store.model.records import Record
 
 CHUNK = 256  # objects between two yields to the event loop
@@ -69,7 +67,7 @@ class Rows:
 
     def __init__(
         self,
-        compiled: CompiledType | None,
+        compiled: CompiledType | GraphQLError | None,
         records: Sequence[Any],
         column: Column,
         places: Sequence[int],
@@ -77,7 +75,7 @@ class Rows:
     ) -> None:
         self.compiled, self.records, self.column, self.places = compiled, records, column, places
         self.faults = faults
-        self.parts: Sequence[tuple[bytes, Part]] = compiled.parts if compiled else ()
+        self.parts: Sequence[tuple[bytes, Part]] = compiled.parts if isinstance(compiled, CompiledType) else ()
         self.found: dict[ReadField | OtherField, Iterator[bytes]] = {}
         self.failed: dict[int, Any] = {}
         self.nulled: dict[Any, dict[int, Any]] = {}
@@ -141,6 +139,8 @@ class Run:
         """All objects, those of a level before the objects that they lead to."""
         self._level: list[Rows] = []
         """The objects that were read last."""
+        self._has_objects = False
+        """Whether there are objects that are no nodes, each of which may have many others, as a feed has."""
 
     async def query(self, bound: BoundPlan, others: Mapping[str, bytes]) -> bytes:
         """The value of `data`; `others` are the fields of Query that graphql-core has executed, as JSON."""
@@ -239,7 +239,7 @@ class Run:
     def _select(self, rows: Rows, readings: Readings) -> None:
         """Count the fields of some objects, and add those that read. Nodes with nothing in their lists are apart."""
         compiled, look_ahead = rows.compiled, self._look_ahead
-        assert compiled is not None  # noqa: S101 - only Query's rows may be without, and these are not of a level
+        assert isinstance(compiled, CompiledType)  # noqa: S101 - all others are null
         self._fields += compiled.count * len(rows.records)
         if compiled.values:
             self._fields += compiled.value_counts(rows.records)
@@ -390,17 +390,12 @@ class Run:
 
     def _add(self, position: ResponsePosition, records: Sequence[Any], column: Column) -> list[bytes]:
         """Add the objects at a position. Returns a list that will have their JSON, in order, once they are written."""
-        if position.holds_nodes:
-            kinds = list(map(KIND, records))
-            types = {kind: position[hierarchy_of(kind[0]), kind[1]] for kind in set(kinds)}
-        else:
-            kinds, types = position.types_of(records)
-        found = set(map(id, types.values()))
-        if records and len(found) == 1:
-            compiled = types[kinds[0]]
-            if isinstance(compiled, CompiledType):
-                self._level.append(Rows(compiled, records, column, range(len(records)), self.faults))
-                return column.json
+        self._has_objects |= not position.holds_nodes
+        kinds = list(map(position.kind_of, records))
+        types = {kind: position.type_of(kind) for kind in set(kinds)}
+        if len(types) == 1:
+            self._add_rows(position, types[kinds[0]], records, column, range(len(records)))
+            return column.json
         places: dict[int, list[int]] = {}
         for place, kind in enumerate(kinds):
             places.setdefault(id(types[kind]), []).append(place)
@@ -412,13 +407,12 @@ class Run:
         self, position: ResponsePosition, compiled: Any, records: Sequence[Any], column: Column, places: Sequence[int]
     ) -> None:
         """Add the objects of one type; those without one are null."""
+        rows = Rows(compiled, records, column, places, self.faults)
         if isinstance(compiled, CompiledType):
-            self._level.append(Rows(compiled, records, column, places, self.faults))
+            self._level.append(rows)
             return
-        rows = Rows(None, records, column, places, self.faults)
         for index, record in enumerate(records):
-            error = compiled if isinstance(compiled, GraphQLError) else unknown_level(record)
-            self.faults.add(rows, index, (), error, position.nodes, is_row=True)
+            self.faults.add(rows, index, (), compiled or unknown_level(record), position.nodes, is_row=True)
             column.json[places[index]] = b"null"
 
     # -- writing -------------------------------------------------------------------------------------------------------
@@ -436,7 +430,7 @@ class Run:
             for start in range(0, len(rows.records), CHUNK):
                 rows.write(start, variables, budget)
                 written += min(CHUNK, len(rows.records) - start)
-                if written >= CHUNK:
+                if written >= CHUNK or self._has_objects:
                     written = 0
                     await yield_to_loop()
 
