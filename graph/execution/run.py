@@ -390,7 +390,6 @@ class Run:
 
     def _add(self, position: ResponsePosition, records: Sequence[Any], column: Column) -> list[bytes]:
         """Add the objects at a position. Returns a list that will have their JSON, in order, once they are written."""
-        self._has_objects |= not position.holds_nodes
         kinds = list(map(position.kind_of, records))
         types = {kind: position.type_of(kind) for kind in set(kinds)}
         if len(types) == 1:
@@ -409,6 +408,7 @@ class Run:
         """Add the objects of one type; those without one are null."""
         rows = Rows(compiled, records, column, places, self.faults)
         if isinstance(compiled, CompiledType):
+            self._has_objects |= bool(compiled.values) and not position.holds_nodes
             self._level.append(rows)
             return
         for index, record in enumerate(records):
