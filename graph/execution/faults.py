@@ -7,9 +7,9 @@ it is an item that may be null, else the field that led to it is. A test over th
 Paths are made only where there are errors: from an object to the field that led to it, up to Query.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -19,6 +19,10 @@ from graph.errors import MAX_ERRORS_PER_CODE, code_of, without_frames
 
 Tail = tuple[str | int, ...]
 """A part of the path of an error."""
+
+
+NONE: Mapping[Any, Any] = MappingProxyType({})
+"""In place of a dictionary of faults, of which there are none in almost all rows."""
 
 
 class Column:
@@ -31,8 +35,8 @@ class Column:
         from the field on.
         """
         self.json, self.owner, self.field, self.origins_of = [b""] * size, owner, field, origins_of
-        self.faulty: list[int] = []
-        """The rows in it that have a fault; a list of its own, so that what caches the JSON holds nothing else."""
+        self.faulty: list[int] | None = None
+        """The rows in it that have a fault, where anything asks for them: what caches the JSON holds nothing else."""
         self._origins: list[tuple[int, Tail]] | None = None
 
     def origin(self, place: int) -> tuple[int, Tail]:
@@ -61,8 +65,8 @@ class Faults:
 
     def __init__(self) -> None:
         self.kept: list[Fault] = []
-        self._counts: Counter[tuple[int, str]] = Counter()
-        self.left_out: Counter[str] = Counter()
+        self._counts: dict[tuple[int, str], int] = {}
+        self.left_out: dict[str, int] = {}
 
     def add(
         self, rows: Any, index: int, tail: Tail, error: Exception, nodes: Sequence[FieldNode], *, is_row: bool = False
@@ -70,12 +74,13 @@ class Faults:
         """Note an error, that of the whole object where it `is_row`, and keep what it is in from the caches."""
         fault, code = Fault(rows, index, tail, error, nodes), code_of(error)
         without_frames(error)
-        rows.column.faulty.append(index)
+        if rows.column.faulty is not None:
+            rows.column.faulty.append(index)
         if is_row and not _fail(rows, index, fault):
             return fault
-        self._counts[id(rows), code] += 1
-        if self._counts[id(rows), code] > MAX_ERRORS_PER_CODE:
-            self.left_out[code] += 1
+        number = self._counts[id(rows), code] = self._counts.get((id(rows), code), 0) + 1
+        if number > MAX_ERRORS_PER_CODE:
+            self.left_out[code] = self.left_out.get(code, 0) + 1
         else:
             self.kept.append(fault)
         return fault
@@ -90,16 +95,26 @@ def _fail(rows: Any, index: int, fault: Fault) -> bool:
     """Make an object null, and what led to it where it may not be null. Returns whether that was not so before."""
     if index in rows.failed:
         return False
+    if rows.failed is NONE:
+        rows.failed = {}
     rows.failed[index] = fault
     column = rows.column
     if column.owner is None or column.field.has_nullable_items:
         return True
     number, tail = column.origin(rows.places[index])
-    nulled = column.owner.nulled.setdefault(column.field, {})
+    nulled = nulled_of(column.owner, column.field)
     if number in nulled and nulled[number][0] <= tail:
         return False
     nulled[number] = tail, fault
     return column.field.is_nullable or _fail(column.owner, number, fault)
+
+
+def nulled_of(rows: Any, field: Any) -> dict[int, tuple[Tail, Fault]]:
+    """The rows for which what a field leads to is null, each with the fault and where it is."""
+    if rows.nulled is NONE:
+        rows.nulled = {}
+    found: dict[int, tuple[Tail, Fault]] = rows.nulled.setdefault(field, {})
+    return found
 
 
 def _path(fault: Fault) -> Tail | None:

@@ -14,10 +14,9 @@ from operator import attrgetter, not_
 from types import SimpleNamespace
 from typing import Any
 
-from graphql import GraphQLError
 from graphql.execution.values import VariableValues
 
-from graph.execution.faults import Column, Faults, Tail
+from graph.execution.faults import NONE, Column, Faults, Tail, nulled_of
 from graph.execution.json_writers import FieldError, LeafWriter, key_of, objects
 from graph.execution.plan import (
     EMPTY,
@@ -67,7 +66,7 @@ class Rows:
 
     def __init__(
         self,
-        compiled: CompiledType | GraphQLError | None,
+        compiled: CompiledType | None,
         records: Sequence[Any],
         column: Column,
         places: Sequence[int],
@@ -75,10 +74,9 @@ class Rows:
     ) -> None:
         self.compiled, self.records, self.column, self.places = compiled, records, column, places
         self.faults = faults
-        self.parts: Sequence[tuple[bytes, Part]] = compiled.parts if isinstance(compiled, CompiledType) else ()
+        self.parts: Sequence[tuple[bytes, Part]] = () if compiled is None else compiled.parts
         self.found: dict[ReadField | OtherField, Iterator[bytes]] = {}
-        self.failed: dict[int, Any] = {}
-        self.nulled: dict[Any, dict[int, Any]] = {}
+        self.failed = self.nulled = NONE
         self.present: Sequence[Record] | None = None
         """The nodes that fields are read of, in place of written ones; empty where these are gone."""
 
@@ -239,7 +237,7 @@ class Run:
     def _select(self, rows: Rows, readings: Readings) -> None:
         """Count the fields of some objects, and add those that read. Nodes with nothing in their lists are apart."""
         compiled, look_ahead = rows.compiled, self._look_ahead
-        assert isinstance(compiled, CompiledType)  # noqa: S101 - all others are null
+        assert compiled is not None  # noqa: S101 - all others are null
         self._fields += compiled.count * len(rows.records)
         if compiled.values:
             self._fields += compiled.value_counts(rows.records)
@@ -313,7 +311,7 @@ class Run:
             return
         is_row = not field.is_nullable
         fault = self.faults.add(rows, number, (field.key, *tail), error, nodes, is_row=is_row)
-        rows.nulled.setdefault(field, {})[number] = tail, fault
+        nulled_of(rows, field)[number] = tail, fault
 
     def _objects(self, rows: Rows, field: ReadField, position: ResponsePosition, found: list[Any]) -> Iterator[bytes]:
         """The JSON of what a field leads to, for each of some owners: a list of objects, or one object or null."""
@@ -371,7 +369,7 @@ class Run:
         iterators: list[Iterator[bytes]] = []
         for inner, position in part.positions.items():
             column = Column(len(records), rows, field, partial(_origins, part, inner, numbers, pages))
-            faulty = column.faulty
+            column.faulty = faulty = list[int]()
             iterators.append(iter(self._add(position, records, column)))
         if len(iterators) > 1:  # the node of an edge under several keys
             return map(part.field.write, pages, repeat(chain.from_iterable(zip(*iterators, strict=True))))
@@ -391,10 +389,11 @@ class Run:
     def _add(self, position: ResponsePosition, records: Sequence[Any], column: Column) -> list[bytes]:
         """Add the objects at a position. Returns a list that will have their JSON, in order, once they are written."""
         kinds = list(map(position.kind_of, records))
-        types = {kind: position.type_of(kind) for kind in set(kinds)}
-        if len(types) == 1:
-            self._add_rows(position, types[kinds[0]], records, column, range(len(records)))
+        distinct = set(kinds)
+        if len(distinct) == 1:
+            self._add_rows(position, position.type_of(kinds[0]), records, column, range(len(records)))
             return column.json
+        types = {kind: position.type_of(kind) for kind in distinct}
         places: dict[int, list[int]] = {}
         for place, kind in enumerate(kinds):
             places.setdefault(id(types[kind]), []).append(place)
@@ -406,11 +405,11 @@ class Run:
         self, position: ResponsePosition, compiled: Any, records: Sequence[Any], column: Column, places: Sequence[int]
     ) -> None:
         """Add the objects of one type; those without one are null."""
-        rows = Rows(compiled, records, column, places, self.faults)
         if isinstance(compiled, CompiledType):
             self._has_objects |= bool(compiled.values) and not position.holds_nodes
-            self._level.append(rows)
+            self._level.append(Rows(compiled, records, column, places, self.faults))
             return
+        rows = Rows(None, records, column, places, self.faults)
         for index, record in enumerate(records):
             self.faults.add(rows, index, (), compiled or unknown_level(record), position.nodes, is_row=True)
             column.json[places[index]] = b"null"
