@@ -78,7 +78,6 @@ def moved(model: Model, source: Path, target: Path | None) -> Model:
         {place: model.nodes[path].level for path, place in places.items()},
         {place: model.nodes[path].rank for path, place in places.items()},
         ids={place: model.nodes[path].id for path, place in places.items()},
-        redirect=None if target is None else (source, target),
     )
 
 
