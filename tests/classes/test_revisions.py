@@ -1,6 +1,4 @@
-"""The type of a hierarchy's revisions has the attributes of all levels, also where levels have one name with two types;
-and counts are of one or several levels.
-"""
+"""Type of revisions: it has the attributes of all levels of a hierarchy, also where one name has two types."""
 
 import pytest
 from graphql import parse

@@ -1,4 +1,4 @@
-"""Searches by words: which nodes are found and in which order, after edits, by which reads, and where one fails."""
+"""Searches by words: which nodes are found and in which order, by which reads, and where one fails."""
 
 import re
 from collections.abc import Iterator
