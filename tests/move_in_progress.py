@@ -45,12 +45,12 @@ class MoveInProgress:
         return [*above, *stamps, self._move(MoveState.SWEEPING if committed else MoveState.COPYING)]
 
     def log(self) -> list[Put]:
-        """The log items of the commit."""
+        """The log items of the commit, one of each tree."""
         source, target = self.running.ends[0], self.running.ends[-1]
         paths = format_path(path_of(*source)), format_path(path_of(*target))
         return [
             log_item(TreeVersion(end.pk, 8), [LogEntry(Event.MOVED, end.sk, "ground:n0", "AREA", 1, *paths)], AT, 4e9)
-            for end in self.running.ends
+            for end in {end.pk: end for end in self.running.ends}.values()
         ]
 
     def _move(self, state: MoveState) -> Item:
@@ -78,7 +78,6 @@ def moved(model: Model, source: Path, target: Path | None) -> Model:
         {place: model.nodes[path].level for path, place in places.items()},
         {place: model.nodes[path].rank for path, place in places.items()},
         ids={place: model.nodes[path].id for path, place in places.items()},
-        redirect=None if target is None else (source, target),
     )
 
 

@@ -1,6 +1,4 @@
-"""The type of a hierarchy's revisions has the attributes of all levels, also where levels have one name with two types;
-and counts are of one or several levels.
-"""
+"""Type of revisions: it has the attributes of all levels of a hierarchy, also where one name has two types."""
 
 import pytest
 from graphql import parse
@@ -11,7 +9,7 @@ from graph.hierarchies.registry import served
 from graph.operation.selection import core_schema
 from graph.settings import exposed
 from store.errors import BadInput
-from tests.rights.asking import Server, caller, codes
+from tests.rights.asking import Server, caller
 from tests.systems.asking import plant
 
 ALL = caller("write:stand")
@@ -130,19 +128,3 @@ def test_two_attributes_of_one_field_of_revisions_are_refused(tmp_path, monkeypa
     with pytest.raises(BadInput) as error:
         served("wood.py")
     assert str(error.value) == sentence
-
-
-async def test_counts_are_of_one_level_of_several_or_of_all(store):
-    await plant(store, Stand, [*ROWS, (["F", "U"], "OLD_TREE")])
-    server = Server(store, Stand)
-    query = """query($some: [StandLevel!], $one: StandLevel!) { stand(path: "F") {
-        all: descendantCount none: descendantCount(level: null) one: descendantCount(level: LEAF)
-        two: descendantCount(level: [LEAF, OLD_TREE, LEAF]) some: descendantCount(level: $some)
-        mixed: descendantCount(level: [$one]) kids: childCount(level: [LEAF, OLD_TREE]) } }"""
-    variables = {"some": ["FOREST", "OLD_TREE"], "one": "OLD_TREE"}
-    assert (await server.data(ALL, query, **variables))["stand"] == {
-        "all": 3, "none": 3, "one": 1, "two": 3, "some": 2, "mixed": 2, "kids": 2,
-    }  # fmt: skip
-    answer = await server.ask(ALL, '{ stand(path: "F") { descendantCount(level: []) } }')
-    assert (answer["data"], codes(answer)) == ({"stand": None}, ["BAD_USER_INPUT"])
-    assert answer["errors"][0]["message"] == "level is empty; give levels, or omit it for all."

@@ -1,4 +1,4 @@
-"""Lists over all trees: the root list of a level that no root has, compared with brute force."""
+"""Lists over all trees, those of a level that no root has: their reads and budgets, refused arguments, and grants."""
 
 from random import Random
 from typing import Any
@@ -44,50 +44,6 @@ def in_order(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
         return ["".join(f"%{ord(c):02X}" if c <= "%" else c for c in one).encode() for one in path]
 
     return sorted(paths, key=place)
-
-
-async def all_pages(asked: Client, arguments: str, size: int, *, backwards: bool = False) -> list[str]:
-    """The paths of a list by its pages, whose counts have to be right."""
-    found: list[list[str]] = []
-    end, (count, beside) = "", ("last", "before") if backwards else ("first", "after")
-    while True:
-        window = f"{count}: {size}{end}"
-        listed = f"locations({arguments}, {window}) {{ nodes {{ path }} totalCount pageInfo {{ {INFO} }} }}"
-        reply = await asked.ask(f"{{ {listed} }}")
-        assert not reply.errors, reply.errors
-        page = reply.data["locations"]
-        found.append([node["path"] for node in page["nodes"]])
-        assert reply.nodes == len(page["nodes"])
-        info = page["pageInfo"]
-        assert info["hasNextPage" if backwards else "hasPreviousPage"] is bool(end)
-        if not info["hasPreviousPage" if backwards else "hasNextPage"]:
-            break
-        end = f', {beside}: "{info["startCursor" if backwards else "endCursor"]}"'
-    assert page["totalCount"] == sum(map(len, found))
-    return [path for part in (found[::-1] if backwards else found) for path in part]
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
-async def test_a_level_below_the_roots_is_listed_over_all_trees(store, seed):
-    planted = rows(seed)
-    await plant(store, Location, planted)
-    asked = Client(store, Location)
-    cities = in_order([row[0] for row in planted if row[1] == "CITY"])
-    values = {row[0]: (row[3] if len(row) > 3 else {}).get("population") for row in planted}
-    for backwards in (False, True):
-        assert await all_pages(asked, "level: CITY", 5, backwards=backwards) == texts(cities)
-    assert await all_pages(asked, "level: CITY, orderBy: {field: PATH, direction: DESC}", 9) == texts(cities[::-1])
-    wanted = [path for path in cities if (values[path] or 0) >= 25]
-    by_value = sorted(wanted, key=lambda path: values[path], reverse=True)  # equal ones stay in their order
-    order = "orderBy: [{field: POPULATION, direction: DESC}, {field: PATH}], where: {population: {gte: 25}}"
-    assert await all_pages(asked, f"level: CITY, {order}", 4) == texts(by_value)
-    by_key = sorted(cities, key=lambda path: (in_order([path[-1:]]), path))
-    assert sorted(await all_pages(asked, "level: CITY, orderBy: {field: KEY}", 9)) == sorted(texts(by_key))
-    several = in_order([row[0] for row in planted if row[1] != "STATE"])
-    for backwards in (False, True):
-        assert await all_pages(asked, "level: [COUNTRY, CITY]", 7, backwards=backwards) == texts(several)
-    whole = await asked.ask("{ locations(level: CITY) { nodes { path } totalCount } }")
-    assert [node["path"] for node in whole.data["locations"]["nodes"]] == texts(cities)
 
 
 REFUSED = {

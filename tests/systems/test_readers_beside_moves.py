@@ -2,99 +2,94 @@
 
 import itertools
 import uuid
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-import orjson
 import pytest
 
-from graph.execution.operation import Execution
 from graph.hierarchies.locations import Location
-from graph.operation.context import Context
-from resolvers.access.grants import Grants
-from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine import ReadUsage, Store
-from store.model.keys import KeyRange, siblings
+from store.model.keys import KeyRange, Path, siblings
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
-from store.writing.move_delete import Move
+from store.writing.move_delete import Delete, Move, Policy
 from store.writing.writer import Writer
-from tests.answers import answer_to
 from tests.hierarchies import CATEGORY
-from tests.model import AT, Field, GraphText, Ground, Model, Word, are_told, without_failures
+from tests.model import AT, Ground, Model
 from tests.move_in_progress import MOVE, FlippingStore, MoveInProgress, flip_back, plant
 from tests.moving_subtree import HERE, THERE, MovingSubtree
+from tests.rights.asking import Server, caller
 from tests.systems.asking import BOUNDLESS, WIDE, Client
-from tests.systems.test_answers_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES
 from tests.systems.writing import Clients
 
 NEVER = 1_000_000
 SHOWN = "moved: moves(hierarchy: GROUND) { state }"
 
 
-async def ask(store: Store, fields: list[Field], *, shows_move: bool) -> Any:
-    text = GraphText(fields)
-    query = text.text[: text.text.rindex("}")] + f"{SHOWN} }}" if shows_move else text.text
-    request = Request(store, DEFINITIONS, BOUNDLESS)
-    execution = Execution(SCHEMA, SCHEMA_TYPES, lambda: Context(request), limits=WIDE)
-    return orjson.loads((await answer_to(execution, query, text.variables, allow_mutations=False)).content())
+async def ask(store: Any, query: str) -> Any:
+    reply = await Client(store, Ground, limits=WIDE, budget=BOUNDLESS).ask(query)
+    assert not reply.errors, query
+    return reply.data
 
 
-def is_of(moving: MoveInProgress, body: dict[str, Any], fields: list[Field], *, committed: bool) -> bool:
-    """Whether a response is that of one side of a move."""
-    answer = (moving.after if committed else moving.before).answer(fields)
-    data = {**body["data"]}
-    shown = data.pop("moved", None) in (None, [{"state": "SWEEPING" if committed else "COPYING"}])
-    return shown and data == without_failures(answer) and are_told(body.get("errors", ()), answer)
+@asynccontextmanager
+async def around(source: Path, target: Path | None) -> AsyncIterator[tuple[Store, Store]]:
+    """Stores with the tree before a move that is one transaction, and after it."""
+    async with open_store("sqlite://:memory:") as before, open_store("sqlite://:memory:") as after:
+        for store in (before, after):
+            await store.create()
+            await SMALL.plant(store)
+        ground = Ground.definition()
+        edit = Delete(ground, source, Policy.CASCADE) if target is None else Move(ground, source, target)
+        await Writer(after).write(edit, ReadUsage())
+        yield before, after
 
 
-async def check(store: Store, moving: MoveInProgress, fields: list[Field], *, shows_move: bool) -> None:
+async def check(store: Store, moving: MoveInProgress, query: str, sides: list[Any], *, shows_move: bool) -> None:
     """Ask with the move's commit before each of the reads that a response takes, and with none; `shows_move` asks for
-    the move itself beside.
+    the move itself as well.
     """
+    if shows_move:
+        query = f"{query[:-1]} {SHOWN} }}"
+        states = ("COPYING", "SWEEPING")
+        sides = [{**side, "moved": [{"state": state}]} for side, state in zip(sides, states, strict=True)]
     for reads in range(NEVER):
         await flip_back(store, moving)
-        committing: Any = FlippingStore(store, moving, reads)
-        body = await ask(committing, fields, shows_move=shows_move)
+        committing = FlippingStore(store, moving, reads)
+        found = await ask(committing, query)
+        assert found in sides, (reads, query)
+        assert reads or found == sides[1], query
         if not committing.has_committed:
-            assert is_of(moving, body, fields, committed=False), GraphText(fields)
+            assert found == sides[0], query
             break
-        assert any(is_of(moving, body, fields, committed=one) for one in (False, True)), (reads, GraphText(fields))
-    committing = FlippingStore(store, moving, 0)
-    assert is_of(moving, await ask(committing, fields, shows_move=shows_move), fields, committed=True), GraphText(
-        fields
-    )
 
 
 PATHS = "A A/w A/x A/x/1 A/x/2 A/x/2/3 A/y A/y/4 A/z B B/q B/q/5 C".split()
 SMALL = Model("ground", {parse_path(path): "AREA_PART" if "q" in path else "AREA" for path in PATHS})
-BACKWARDS = {"orderBy": [{"field": Word("POSITION"), "direction": Word("DESC")}]}
-WINDOWS: list[dict[str, Any]] = [
-    {}, {"first": 1}, {"first": 2}, {"last": 2}, {"first": 2, **BACKWARDS}, {"first": 3, "level": [Word("AREA")]},
-]  # fmt: skip
-TOLD = tuple(Field(one, one) for one in "hasNextPage hasPreviousPage startCursor endCursor".split())
-PAGE = (Field("n", "nodes", {}, (Field("p", "path"),)), Field("i", "pageInfo", {}, TOLD), Field("t", "totalCount"))
+BACKWARDS = "(first: 2, orderBy: {field: POSITION, direction: DESC})"
+WINDOWS = ["", "(first: 1)", "(first: 2)", "(last: 2)", BACKWARDS, "(first: 3, level: AREA)"]
+PAGE = "{ nodes { path } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } totalCount }"
+NEIGHBOURS = "{ path parent { path } ancestors { path } childCount }"
 
 
-def pages(name: str) -> tuple[Field, ...]:
-    windows = [one for one in WINDOWS if name != "descendants" or "orderBy" not in one]
-    return tuple([Field(f"{name}{number}", name, window, PAGE) for number, window in enumerate(windows)])
+def pages(name: str) -> str:
+    windows = [one for one in WINDOWS if name != "descendants" or one != BACKWARDS]
+    return " ".join(f"{name}{number}: {name}{window} {PAGE}" for number, window in enumerate(windows))
 
 
-def everything(moving: MoveInProgress) -> Iterator[list[Field]]:
+def everything(moving: MoveInProgress) -> Iterator[str]:
     """All lists of all nodes and of the hierarchy, and each node by its id and by the paths of both ends."""
-    yield list(pages("grounds"))
-    path = (Field("p", "path"),)
-    above = (*path, Field("up", "parent", {}, path), Field("a", "ancestors", {}, path), Field("c", "childCount"))
-    yield [Field(f"n{n}", "ground", {"id": one}, above) for n, one in enumerate(moving.before.ids)]
+    yield f"{{ {pages('grounds')} }}"
     paths = sorted({format_path(one) for one in (*moving.before.nodes, *moving.after.nodes)})
-    yield [Field(f"n{n}", "ground", {"path": one}, above) for n, one in enumerate(paths)]
+    for name, values in (("id", moving.before.ids), ("path", paths)):
+        nodes = (f'n{number}: ground({name}: "{value}") {NEIGHBOURS}' for number, value in enumerate(values))
+        yield f"{{ {' '.join(nodes)} }}"
     wide = {path[:-1] for model in (moving.before, moving.after) for path in model.nodes if len(path) > 1}
-    for one in sorted(map(format_path, wide)):
+    for path in sorted(map(format_path, wide)):
         for kind in ("children", "descendants"):
-            yield [Field("g", "ground", {"path": one}, pages(kind))]
+            yield f'{{ ground(path: "{path}") {{ {pages(kind)} }} }}'
 
 
 @pytest.mark.parametrize(
@@ -109,11 +104,13 @@ def everything(moving: MoveInProgress) -> Iterator[list[Field]]:
     ],
 )
 async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, shows_move):
-    moving = MoveInProgress(SMALL, parse_path(source), None if target is None else parse_path(target))
-    async with open_store("sqlite://:memory:") as store:
+    ends = parse_path(source), target and parse_path(target)
+    moving = MoveInProgress(SMALL, *ends)
+    async with open_store("sqlite://:memory:") as store, around(*ends) as clean:
         await plant(store, moving)
-        for fields in everything(moving):
-            await check(store, moving, fields, shows_move=shows_move)
+        for query in everything(moving):
+            sides = [await ask(side, query) for side in clean]
+            await check(store, moving, query, sides, shows_move=shows_move)
 
 
 MOVES = """query($id: ID!) {
@@ -123,24 +120,18 @@ MOVES = """query($id: ID!) {
 
 
 @pytest.mark.parametrize(
-    ("tops", "is_seen"), [(None, True), (["A", "B"], True), (["A/x", "B/x"], True), (["A"], False), (["B/x/2"], False)]
+    ("tops", "is_seen"),
+    [([""], True), (["/A", "/B"], True), (["/A/x", "/B/x"], True), (["/A"], False), (["/B/x/2"], False)],
 )
 async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_seen):
     await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
-    grants = None if tops is None else Grants.of([("ground", parse_path(top)) for top in tops], [])
-    request = Request(store, DEFINITIONS, grants=grants)
-    execution = Execution(SCHEMA, SCHEMA_TYPES, lambda: Context(request))
-    answer = await answer_to(execution, MOVES, {"id": MOVE}, allow_mutations=False)
+    found = await Server(store, Ground).data(caller(*[f"read:ground{top}" for top in tops]), MOVES, id=MOVE)
     told = {
         "id": MOVE, "hierarchy": "GROUND", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 1,
         "written": 1, "startedAt": AT, "endedAt": None,
     }  # fmt: skip
     expected = {"move": told, "moves": [{"id": MOVE}]} if is_seen else {"move": None, "moves": []}
-    assert orjson.loads(answer.content())["data"] == expected
-
-
-def asked_of(store: Any) -> Context:
-    return Context(Request(store, DEFINITIONS))
+    assert found == expected
 
 
 class LateRoots(FlippingStore):
@@ -186,9 +177,7 @@ async def test_what_is_told_of_moves_and_counts_is_of_the_same_side_as_what_is_b
             await flip_back(store, moving)
             committing: Any = kind(store, moving, reads)
             committing.before = await store.nodes(siblings("ground"), ReadUsage())
-            execution = Execution(SCHEMA, SCHEMA_TYPES, partial(asked_of, committing), limits=WIDE)
-            query = f"{{ {' '.join([field, NODE] if is_first else [NODE, field])} }}"
-            data = orjson.loads((await answer_to(execution, query, {}, allow_mutations=False)).content())["data"]
+            data = await ask(committing, f"{{ {' '.join([field, NODE] if is_first else [NODE, field])} }}")
             seen.add((shown(data[alias]), data["node"]["path"]))
             if not committing.has_committed:
                 break

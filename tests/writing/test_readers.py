@@ -18,8 +18,8 @@ from store.writing.writer import Writer
 from tests.answers import answer_to
 from tests.late_indexes import late_stores
 from tests.model import Ground
+from tests.schemas import schema_of
 from tests.systems.asking import plant
-from tests.systems.test_answers_model import DEFINITIONS, SCHEMA, SCHEMA_TYPES
 
 LAG, SETTLE, REQUEST = 0.2, 0.6, 2.0
 PACE = MoveTiming(REQUEST + 0.2, SETTLE, 60.0, 60.0)
@@ -35,9 +35,8 @@ QUERY = f'{{ a: area(path: "a") {NODE} b: area(path: "b") {NODE} {ROOTS} }}'
 async def read(store: Store) -> dict[str, Any] | None:
     """What is answered, None where it took too long on a busy machine: then it is ended, and promises nothing."""
     execution = Execution(
-        SCHEMA,
-        SCHEMA_TYPES,
-        lambda: Context(Request(store, DEFINITIONS)),
+        *schema_of(Ground),
+        lambda: Context(Request(store, {"ground": Ground.definition()})),
         limits=DocumentLimits(request_seconds=REQUEST),
     )
     answer = await answer_to(execution, QUERY, allow_mutations=False)

@@ -61,30 +61,6 @@ async def test_the_latest_audit_is_one_read_and_its_full_history_one_query_more(
     assert reader.request.reads.requests == 2
 
 
-async def test_history_goes_forwards_page_by_page(audits):
-    page = "history(%s) { edges { cursor node { revision } } pageInfo { hasNextPage hasPreviousPage } totalCount }"
-
-    async def listed(arguments):
-        history = (await audit(audits, page % arguments))["history"]
-        assert history["totalCount"] == 3
-        edges = history["edges"]
-        return [edge["node"]["revision"] for edge in edges], [*history["pageInfo"].values()], edges
-
-    revisions, _, edges = await listed("first: 9")
-    third, second, first = [edge["cursor"] for edge in edges]
-    assert revisions == [3, 2, 1]
-    for arguments, expected, more in (
-        ("first: 0", [], [True, False]),
-        ("first: 1", [3], [True, False]),
-        ("first: 3", [3, 2, 1], [False, False]),
-        (f'first: 1, after: "{third}"', [2], [True, True]),
-        (f'first: 2, after: "{third}"', [2, 1], [False, True]),
-        (f'after: "{second}"', [1], [False, True]),
-        (f'after: "{first}"', [], [False, True]),
-    ):
-        assert (arguments, *(await listed(arguments))[:2]) == (arguments, expected, more)
-
-
 @pytest.mark.parametrize("position", ["abc", "-1", "1_0", " 1", "\u0663", "9" * 5_000])
 async def test_a_made_up_cursor_is_rejected(audits, position):
     made_up = encode_cursor(CursorKind.CHANGES, "asset#Equipment_1", position)
@@ -93,20 +69,6 @@ async def test_a_made_up_cursor_is_rejected(audits, position):
     made_up = encode_cursor(CursorKind.HISTORY, (await audit(audits, "id"))["id"], position)
     query = 'query($since: String) { audit(path: "Equipment_1/2026-10") { history(after: $since) { totalCount } } }'
     assert (await audits.refusal(query, since=made_up))[0] == "BAD_CURSOR"
-
-
-async def test_one_revision_is_one_get_and_null_outside_of_the_range(audits):
-    found = await audit(
-        audits,
-        "zero: atRevision(n: 0) { id } one: atRevision(n: 1) { level revision result } "
-        "three: atRevision(n: 3) { revision } four: atRevision(n: 4) { id }",
-    )
-    assert found == {
-        "zero": None,
-        "one": {"level": "AUDIT", "revision": 1, "result": "OPEN"},
-        "three": {"revision": 3},
-        "four": None,
-    }
 
 
 async def test_revisions_are_spent_from_the_budget_of_nodes(audits):
@@ -119,30 +81,6 @@ async def test_revisions_are_spent_from_the_budget_of_nodes(audits):
     assert {error["extensions"]["code"] for error in answer.body["errors"]} == {"BUDGET_EXCEEDED"}
     four = text.replace("r5: atRevision(n: 5) { revision }", "")
     assert "errors" not in (await answer_to(Execution(SCHEMA, TYPES, context), four, allow_mutations=False)).body
-
-
-async def test_history_stays_through_moves_and_deletion(audits):
-    await audits.ask(
-        'mutation { moveAssetNode(input: {node: {path: "Equipment_1/2026-10"}, to: {parent: {path: '
-        '"Equipment_1/Motor"}}}) { node { id } } }'
-    )
-    found = await audits.ask('{ audit(path: "Equipment_1/Motor/2026-10") { id revision history { totalCount } } }')
-    assert found["audit"]["history"]["totalCount"] == 3
-    await audits.ask(
-        'mutation { deleteAssetNode(input: {node: {path: "Equipment_1"}, policy: CASCADE}) { node { id } } }'
-    )
-    gone = await audits.ask(
-        "query($id: ID!) { deletedNode(id: $id) { nodeId path level deletedBy deletedAt"
-        " lastRevision { revision ... on AssetNodeRevision { result } } history { totalCount nodes { revision } }"
-        " atRevision(n: 2) { ... on AssetNodeRevision { result } } } node(id: $id) { id } }",
-        id=found["audit"]["id"],
-    )
-    node = gone["deletedNode"]
-    assert (node["nodeId"], node["path"], node["level"]) == (found["audit"]["id"], "Equipment_1/Motor/2026-10", "AUDIT")
-    assert node["lastRevision"] == {"revision": 3, "result": "PASSED"}
-    assert node["history"] == {"totalCount": 3, "nodes": [{"revision": n} for n in (3, 2, 1)]}
-    assert node["atRevision"] == {"result": "FAILED"}
-    assert gone["node"] is None
 
 
 async def test_a_revision_is_of_the_level_that_the_node_had(audits):
@@ -164,25 +102,6 @@ async def test_a_revision_is_of_the_level_that_the_node_had(audits):
 
 FEED = 'query($since: String, $under: Path) { changes(hierarchy: LOCATION, tree: "US", after: $since, under: $under) { '
 FEED += "changes { event path from to revision } cursor hasMore } }"
-
-
-async def test_the_feed_lists_all_changes_of_a_tree_in_order(clients):
-    await plant(clients)
-    start = (await clients.ask(FEED))["changes"]
-    assert [one["event"] for one in start["changes"]] == ["CREATED"] * 7
-    await clients.ask('mutation { updateLocation(input: {node: {path: "US/MO"}, name: "Missouri"}) { node { id } } }')
-    await clients.ask('mutation { moveLocation(input: {node: {path: "US/NE"}, key: "X"}) { node { id } } }')
-    await clients.ask(
-        'mutation { deleteLocation(input: {node: {path: "US/X/Omaha"}, policy: CASCADE}) { node { id } } }'
-    )
-    later = (await clients.ask(FEED, since=start["cursor"]))["changes"]
-    told = [(one["event"], one["path"], one["from"], one["to"], one["revision"]) for one in later["changes"]]
-    assert told == [
-        ("UPDATED", "US/MO", None, None, 2),
-        ("MOVED", "US/X", "US/NE", "US/X", 1),
-        ("DELETED", "US/X/Omaha", None, None, 1),
-    ]
-    assert (await clients.ask(FEED, since=later["cursor"]))["changes"] == later | {"changes": []}
 
 
 async def test_a_gap_in_the_log_expires_cursors_before_it_and_is_where_the_feed_begins(clients):

@@ -180,14 +180,12 @@ MESSAGES = [
     ("", 'ownerName: "a", numOf: 0', "numOf: 0 is less than the minimum 1."),
     ("", 'ownerName: "a", mainSite: {streetName: "Lane"}', "streetName has 4 characters; at most 3 are allowed."),
     ("", 'ownerName: "a", mainSite: {}', "mainSite: streetName is required; give it a value."),
-    ("", 'ownerName: "a", unitPrice: "12,50"', 'unitPrice: "12,50" is not a number; write one like 12.50.'),
     ("", 'ownerName: "a", unitPrice: "\\u0000é"', 'unitPrice: "\\u0000é" is not a number; write one like 12.50.'),
     ("", 'ownerName: "a", unitPrice: 1e-400', 'unitPrice: "1e-400" is out of range; write at most 38 digits.'),
     ("", 'ownerName: "a", fillLevel: -1e400',
      "fillLevel: a number beyond 1.8e308 is out of range; write 0, or 1e-130 to 1e126 with either sign."),
     ("", 'ownerName: "a", longText: {language: "DE", text: ""}', "longText in de is empty; write a text."),
     ('{language: "fr", text: ""}', 'ownerName: "a"', "names in fr is empty; write a text."),
-    ('{language: "f"}', 'ownerName: "a"', '"f" is not a language tag; write one like de, de-AT or zh-Hant.'),
 ]  # fmt: skip
 
 

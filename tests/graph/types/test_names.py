@@ -6,7 +6,7 @@ from graph.hierarchies.locations import Location
 from store.engine import ReadUsage
 from store.model.keys import node_key
 from tests import invariants
-from tests.rights.asking import Server, caller, codes
+from tests.rights.asking import Server, caller
 from tests.systems.asking import Client, plant
 
 ALL = caller("write:location")
@@ -15,11 +15,6 @@ NAMES = {"de": "München", "en": "Munich", "zh-Hant": "慕尼黑"}
 UPDATE = """mutation($path: Path!, $names: [LocalizedTextInput!], $dry: Boolean! = false, $key: String) {
   updateLocation(input: {node: {path: $path}, names: $names}, dryRun: $dry, idempotencyKey: $key) {
     plan { nodes } node { revision names { language text } } } }"""
-LOOKUP = """query($path: Path!, $languages: [String!], $some: [String!]! = []) { location(path: $path) {
-  name default: name(languages: null) none: name(languages: []) found: name(languages: $languages)
-  austrian: name(languages: ["de-AT", "en"]) language: nameLanguage(languages: $some)
-  children(first: 5) { nodes {
-    name name2: name(languages: $languages) nameLanguage(languages: ["xx", "DE-ch"]) } } } }"""
 ALL_NAMES = "query($path: Path!) { location(path: $path) { name names { language text } revision } }"
 
 
@@ -36,33 +31,9 @@ async def server(store):
     await invariants.check(store)
 
 
-async def name(server, *languages, path="DE/BY/Muenchen"):
-    found = await server.data(ALL, LOOKUP, path=path, languages=languages, some=languages)
-    return found["location"]["found"], found["location"]["language"]
-
-
 async def names(server, path="DE/BY/Muenchen"):
     found = (await server.data(ALL, ALL_NAMES, path=path))["location"]
     return {one["language"]: one["text"] for one in found["names"]}, found["revision"]
-
-
-async def test_a_name_is_looked_up_by_its_languages(server):
-    assert await name(server, "de") == ("München", "de")
-    assert await name(server, "DE-at-1996", "en") == ("München", "de")
-    assert await name(server, "fr", "en-GB") == ("Munich", "en")
-    assert await name(server, "zh-hant-TW") == ("慕尼黑", "zh-Hant")
-    assert await name(server, "zh") == ("Muenchen", None)
-    assert await name(server, "de", path="DE/BY/Ulm") == ("Ulm", None)
-    assert (await names(server, "DE"))[0] == {"de": "Deutschland", "fr-CH": "Allemagne"}
-    for languages in (["de", "not a tag"], ["de"] * 21):
-        for path in ("DE/BY/Muenchen", "DE/BY/Ulm"):  # whatever the node has
-            assert codes(await server.ask(ALL, LOOKUP, path=path, languages=languages)) == ["BAD_USER_INPUT"]
-    found = (await server.data(ALL, LOOKUP, path="DE/BY", languages=["en", "de"]))["location"]
-    assert [found[key] for key in ("name", "default", "none", "found", "austrian")] == ["Bavaria"] * 3 + ["Bayern"] * 2
-    assert found["children"]["nodes"] == [
-        {"name": "Muenchen", "name2": "Munich", "nameLanguage": "de"},
-        {"name": "Ulm", "name2": "Ulm", "nameLanguage": None},
-    ]
 
 
 async def test_names_cost_no_read(server):
@@ -109,23 +80,6 @@ async def test_mutations_set_and_clear_one_language(server):
     assert [(one["name"], len(one["names"])) for one in past["location"]["history"]["nodes"]] == [
         ("Muenchen", 0), ("Muenchen", 3), ("Munich", 3),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ([{"language": "d", "text": "x"}], "is not a language tag; write one like de"),
-        ([{"language": "de", "text": ""}], "names in de is empty"),
-        ([{"language": "de", "text": "a"}, {"language": "DE", "text": "b"}], "the language de twice; leave one out"),
-        ([{"language": f"de-{n:03}", "text": "x"} for n in range(50)], "languages; at most 50 are allowed"),
-    ],
-    ids=["tag", "empty", "twice", "too many"],
-)  # fmt: skip
-async def test_invalid_names_are_refused_and_change_nothing(server, given, message):
-    code, told = await server.refusal(ALL, UPDATE, path="DE/BY/Muenchen", names=given)
-    assert code == "BAD_USER_INPUT"
-    assert message in told
-    assert await names(server) == (NAMES, 1)
 
 
 async def test_names_above_a_grant_are_of_nothing(server):

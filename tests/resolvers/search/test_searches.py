@@ -1,4 +1,4 @@
-"""Searches by words: which nodes are found and in which order, after edits, by which reads, and where one fails."""
+"""Searches by words: which nodes are found and in which order, by which reads, and where one fails."""
 
 import re
 from collections.abc import Iterator
@@ -21,8 +21,7 @@ from store.model.paths import format_path, parse_path
 from store.model.records import Delete, Put, Record, key_of
 from store.search.marker import WORDS_VERSION, marker_key
 from store.writing.create_update import Update
-from store.writing.move_delete import Delete as DeleteNode
-from store.writing.move_delete import Move, Policy
+from store.writing.move_delete import Move
 from store.writing.writer import Writer
 from tests import invariants, search_model
 from tests.search_model import NodeWords, parts
@@ -309,42 +308,6 @@ async def test_what_is_said_to_be_complete_is_what_a_scan_of_real_names_finds_an
             units.append(reply.units)
         assert set(incomplete) <= {"o", "st", "b", "n v"}
         assert sorted(units)[len(units) // 2] < 10
-
-
-@pytest.mark.parametrize("commit_changes", [None, 14], ids=["one transaction", "in the background"])
-async def test_searches_find_nodes_after_edits_of_them_and_of_what_lies_above(store, commit_changes):
-    await plant(store, Spot, SPOTS)
-    store.max_commit_changes = commit_changes or store.max_commit_changes
-    spot = Spot.definition()
-    writer = Writer(store, MoveTiming(0.0, 0.0))
-    client = Client(store, Spot, page_cache=PageCache(1_000_000, TreeVersionCache(0.0)))
-    for edit in (
-        Move(spot, ("o", "1"), ("x", "romana")),
-        Move(spot, ("x",), ("GB", "x")),
-        Update(spot, ("o", "3"), "Romulus", None, {"size": 80_000}),
-        Move(spot, ("GB", "London"), ("London",)),
-        DeleteNode(spot, ("o", "5"), Policy.CASCADE),
-        Update(spot, ("GB",), "Romney", None, {"note": "rome"}),
-        DeleteNode(spot, ("GB", "x"), Policy.REPARENT) if commit_changes is None else Move(spot, ("o",), ("TV", "o")),
-        Move(spot, ("London",), ("TV", "London")),
-    ):
-        await writer.write(edit, ReadUsage())
-        await writer.move_worker.finished()
-        names = Names(Spot, await all_records(store, "spot"))
-        for text in ("rom", "sw1", "ol"):
-            for under in ("", "GB", "o"):
-                query = "query($text: String!, $under: Path) { found: searchSpots(text: $text, under: $under) {%s} }"
-                selected = " complete nodes { path ancestors { path } } "
-                for _ in range(2):  # the second time with what was learned of moves
-                    reply = await client.ask(query % selected, text=text, under=under or None)
-                    found = reply.data["found"]
-                    place = "TV/o" if under == "o" and any(one.path == ("TV", "o") for one, _ in names.nodes) else under
-                    paths = [node["path"] for node in found["nodes"]]
-                    assert (paths, found["complete"]) == (names.find(text, under=place), True), (edit, text, under)
-                    for node in found["nodes"]:
-                        parts = node["path"].split("/")
-                        above = [{"path": "/".join(parts[:n])} for n in range(1, len(parts))]
-                        assert node["ancestors"] == above
 
 
 PLACES = [
