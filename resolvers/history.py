@@ -5,6 +5,7 @@ moves that take more than one transaction, for callers who may read both of thei
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 
 from resolvers.access.grants import grant_roots, may_read
@@ -18,8 +19,9 @@ from resolvers.lists.arguments import (
     decode_number,
     page_of,
 )
-from resolvers.session.budget import raise_first_error
+from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.request import Request
+from resolvers.session.scheduler import outcome_of
 from store.metadata.history import Tombstone, deleted_record, former_key, revisions, with_revision
 from store.metadata.moves import Move, move_key
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
@@ -74,19 +76,23 @@ async def read_revisions(
 ) -> list[list[Record] | Exception]:
     """The state of each node at the revision of a number, empty where there is none: one BatchGetItem for up to 100."""
     pairs = [(record, number) for number, owners in asked for record in owners]
-    request.budget.spend_nodes(len(pairs), "The revisions that are looked up")
     keys = [revision_key(record.id, number) if 0 < number < record.revision else None for record, number in pairs]
-    items = await request.state.items(filter(None, keys), current=True) if any(keys) else {}
+    left = request.budget.nodes_left
+    request.budget.spend_nodes(min(left, len(pairs)))
+    items = await request.state.items(filter(None, keys[:left]), current=True) if any(keys[:left]) else {}
     results: list[list[Record] | Exception] = []
-    for (record, number), key in zip(pairs, keys, strict=True):
-        item = None if key is None else items[key]
-        if isinstance(item, Exception):
-            results.append(item)
-        elif item is None:
-            results.append([record] if number == record.revision else [])
-        else:
-            results.append([with_revision(record, item)] if _may_see_item(request, item) else [])
-    return results
+    for (record, number), key in zip(pairs[:left], keys, strict=False):
+        results.append(
+            outcome_of(items[key], partial(_revision, request, record))
+            if key
+            else [record] * (number == record.revision)
+        )
+    return results + [TooManyNodes("The revisions that are looked up", 1, 0)] * (len(pairs) - left)
+
+
+def _revision(request: Request, record: Record, item: Item | None) -> list[Record]:
+    """The state of a node that a revision has, empty where that is none or at a hidden path."""
+    return [] if item is None or not _may_see_item(request, item) else [with_revision(record, item)]
 
 
 async def find_deleted(request: Request, node_id: str) -> DeletedNode | None:

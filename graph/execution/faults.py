@@ -8,18 +8,21 @@ Paths are made only where there are errors: from an object to the field that led
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from heapq import nsmallest
+from operator import itemgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-import orjson
 from graphql import FieldNode, GraphQLError, located_error
 
 from graph.errors import MAX_ERRORS_PER_CODE, code_of, without_frames
+from graph.execution.json_writers import FieldError
+from store.concurrency import yield_to_loop
+
+CHUNK = 256  # faults between two yields to the event loop
 
 Tail = tuple[str | int, ...]
 """A part of the path of an error."""
-
 
 NONE: Mapping[Any, Any] = MappingProxyType({})
 """In place of a dictionary of faults, of which there are none in almost all rows."""
@@ -46,105 +49,110 @@ class Column:
         return self._origins[place]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Fault:
-    """An error at a path from one of some rows on, or of the row itself."""
+class Fault(NamedTuple):
+    """An error at a path from one of some rows on, or of the row itself. Rows know it by its number alone: what they
+    lead to would not be freed at once.
+    """
 
+    number: int
     rows: Any
-    index: int
+    row: int
     tail: Tail
     error: Exception
     nodes: Sequence[FieldNode]
 
 
 class Faults:
-    """The faults of one run: those that are `kept`, and the numbers of those of each code that are `left_out`.
-
-    Of the rows of one type and position the first of each code are enough: no others are listed.
-    """
+    """The faults of one run. Of each code the first of the response become errors; `left_out` counts the others."""
 
     def __init__(self) -> None:
         self.kept: list[Fault] = []
-        self._counts: dict[tuple[int, str], int] = {}
+        self._number = 0
         self.left_out: dict[str, int] = {}
 
     def add(
-        self, rows: Any, index: int, tail: Tail, error: Exception, nodes: Sequence[FieldNode], *, is_row: bool = False
-    ) -> Fault:
-        """Note an error, that of the whole object where it `is_row`, and keep what it is in from the caches."""
-        fault, code = Fault(rows, index, tail, error, nodes), code_of(error)
+        self, rows: Any, row: int, tail: Tail, error: Exception, nodes: Sequence[FieldNode], *, is_row: bool = False
+    ) -> int:
+        """Note an error, that of the whole object where it `is_row`, and keep what it is in from the caches.
+
+        Returns its number.
+        """
+        self._number += 1
         without_frames(error)
-        if rows.column.faulty is not None:
-            rows.column.faulty.append(index)
-        if is_row and not _fail(rows, index, fault):
-            return fault
-        number = self._counts[id(rows), code] = self._counts.get((id(rows), code), 0) + 1
-        if number > MAX_ERRORS_PER_CODE:
-            self.left_out[code] = self.left_out.get(code, 0) + 1
-        else:
-            self.kept.append(fault)
-        return fault
+        if rows.column is not None and rows.column.faulty is not None:
+            rows.column.faulty.append(row)
+        if not is_row or _fail(rows, row, self._number):
+            self.kept.append(Fault(self._number, rows, row, tail, error, nodes))
+        return self._number
 
-    def errors(self) -> list[GraphQLError]:
-        """The errors with their paths; of what is null the one that caused it."""
-        found = [(_path(fault), fault) for fault in self.kept]
-        return [located_error(one.error, [*one.nodes], [*path]) for path, one in found if path is not None]
+    def of_leaf(self, rows: Any, row: int, failed: FieldError, is_row: bool = False) -> None:
+        """Note the error of a leaf field; `is_row` where it may not be null."""
+        self.add(rows, row, failed.path, failed.error, failed.nodes, is_row=is_row)
+
+    async def errors(self) -> list[GraphQLError]:
+        """The errors with their paths, in the order of the response; of what is null the one that caused it."""
+        by_code: dict[str, list[tuple[tuple[int, ...], Tail, Fault]]] = {}
+        for number, fault in enumerate(self.kept):
+            if (found := _place(fault)) is not None:
+                by_code.setdefault(code_of(fault.error), []).append((*found, fault))
+            if number % CHUNK == 0:
+                await yield_to_loop()
+        first: list[tuple[tuple[int, ...], Tail, Fault]] = []
+        for code, found_of_code in by_code.items():
+            first += nsmallest(MAX_ERRORS_PER_CODE, found_of_code, key=itemgetter(0))
+            self.left_out[code] = max(0, len(found_of_code) - MAX_ERRORS_PER_CODE)
+        first.sort(key=itemgetter(0))
+        shown = {id(fault.error) for _, _, fault in first}
+        for fault in self.kept:
+            if id(fault.error) not in shown:
+                without_frames(fault.error, unexpected=True)
+        self.kept = []
+        return [located_error(fault.error, [*fault.nodes], [*path]) for _, path, fault in first]
 
 
-def _fail(rows: Any, index: int, fault: Fault) -> bool:
-    """Make an object null, and what led to it where it may not be null. Returns whether that was not so before."""
-    if index in rows.failed:
+def _fail(rows: Any, row: int, fault: int) -> bool:
+    """Make an object null, and what led to it where it may not be null. Returns whether that is because of this."""
+    if row in rows.failed:
         return False
     if rows.failed is NONE:
         rows.failed = {}
-    rows.failed[index] = fault
+    rows.failed[row] = fault
     column = rows.column
-    if column.owner is None or column.field.has_nullable_items:
+    if column is None or column.field.has_nullable_items:
         return True
-    number, tail = column.origin(rows.places[index])
+    number, tail = column.origin(rows.places[row])
     nulled = nulled_of(column.owner, column.field)
-    if number in nulled and nulled[number][0] <= tail:
+    if number in nulled and column.field.order_of(nulled[number][0]) <= column.field.order_of(tail):
         return False
     nulled[number] = tail, fault
-    return column.field.is_nullable or _fail(column.owner, number, fault)
+    if not column.field.is_nullable:
+        _fail(column.owner, number, fault)
+    return True
 
 
-def nulled_of(rows: Any, field: Any) -> dict[int, tuple[Tail, Fault]]:
+def nulled_of(rows: Any, field: Any) -> dict[int, tuple[Tail, int]]:
     """The rows for which what a field leads to is null, each with the fault and where it is."""
     if rows.nulled is NONE:
         rows.nulled = {}
-    found: dict[int, tuple[Tail, Fault]] = rows.nulled.setdefault(field, {})
+    found: dict[int, tuple[Tail, int]] = rows.nulled.setdefault(field, {})
     return found
 
 
-def _path(fault: Fault) -> Tail | None:
-    """The path of an error; None for one at or below a place that is null because of another."""
-    path, rows, index = fault.tail, fault.rows, fault.index
+def _place(fault: Fault) -> tuple[tuple[int, ...], Tail] | None:
+    """The place in the order of the response, and the path, of an error; None at or below what another made null."""
+    rows, row, path = fault.rows, fault.row, fault.tail
+    place: tuple[int, ...] = () if rows.compiled is None else rows.compiled.order_of(path)
     while True:
-        if rows.failed.get(index, fault) is not fault:
+        if rows.failed.get(row, fault.number) != fault.number:
             return None
         column = rows.column
-        if column.owner is None:
-            return path
-        number, tail = column.origin(rows.places[index])
-        nulled = column.owner.nulled.get(column.field)
-        if nulled is not None and number in nulled and nulled[number][1] is not fault:
+        if column is None:
+            return place, path
+        field, owner = column.field, column.owner
+        number, tail = column.origin(rows.places[row])
+        if owner.nulled and owner.nulled.get(field, NONE).get(number, ((), fault.number))[1] != fault.number:
             return None
-        path, rows, index = (column.field.key, *tail, *path), column.owner, number
-
-
-def in_order(errors: Iterable[GraphQLError], data: bytes) -> list[GraphQLError]:
-    """Errors in the order of a response, whose `data` is this JSON."""
-    response = orjson.loads(data)
-    return sorted(errors, key=lambda error: _position(error.path or (), response))
-
-
-def _position(path: Iterable[str | int], data: Any) -> list[int]:
-    """The position of an error in the response, as far as `data` is not null there."""
-    found: list[int] = []
-    for key in path:
-        if not isinstance(data, dict | list):
-            break
-        found.append(list(data).index(key) if isinstance(data, dict) else int(key))
-        data = data[key]  # type: ignore[index]
-    return found
+        path = (field.key, *tail, *path)
+        above = () if owner.compiled is None else owner.compiled.order_of((field.key,))
+        place = (*above, *field.order_of(tail), *place)
+        rows, row = owner, number

@@ -212,13 +212,12 @@ class LeafWriter:
         return _generate(self._fields, self._whole)
 
     def write(
-        self, records: Sequence[Any], variables: VariableValues, budget: Budget, failed: Callable[..., None], start: int
+        self, records: Sequence[Any], variables: VariableValues, budget: Budget, faults: Any, rows: Any, start: int
     ) -> list[bytes]:
-        """The fields of each of some objects. Raises ResponseTooLarge.
+        """The fields of each of some objects, from `start` on of these rows. Raises ResponseTooLarge.
 
-        `failed` takes the number of an object, of which the first has `start`, before what a `Note` takes; of a whole
-        object that failed nothing valid is written. The bytes of an object are counted before the next one takes
-        memory, since each may have 400 KB under 30 aliases.
+        Their errors become `faults` of the rows; of a whole object that failed nothing valid is written. The bytes of
+        an object are counted before the next one takes memory, since each may have 400 KB under 30 aliases.
         """
         arguments, number, has_fragments = self._arguments, self._number, self._has_fragments
         if self.varies:
@@ -233,7 +232,9 @@ class LeafWriter:
                 else:
                     json = fragments.get(number) or self._cached(record, fragments)
             except Exception:
-                json = self._completed(record, arguments, partial(failed, start + len(written)))
+                json = b""  # it is met again, and noted, outside of this block, of whose error it would be a part
+            if not json:
+                json = self._completed(record, arguments, partial(faults.of_leaf, rows, start + len(written)))
             size += len(json)
             if size > left:
                 budget.spend_bytes(size)

@@ -14,8 +14,7 @@ from orjson import dumps
 from strawberry import Schema
 
 from graph.auth.authentication import NO_GRANTS, MissingCredential
-from graph.errors import BAD_USER_INPUT, UNAVAILABLE, format_errors
-from graph.execution.faults import in_order
+from graph.errors import BAD_USER_INPUT, UNAVAILABLE, format_errors, request_error
 from graph.execution.plan_cache import BoundPlan, PlanCache
 from graph.execution.response import (
     Entry,
@@ -29,7 +28,7 @@ from graph.execution.response import (
     too_large,
 )
 from graph.execution.run import Run
-from graph.execution.shell import Shell
+from graph.execution.shell import Shell, position
 from graph.observability.logs import RequestInfo
 from graph.operation.context import Context
 from graph.operation.limits import DocumentLimits
@@ -202,12 +201,15 @@ class Execution:
         """The response to a mutation or subscription. Raises BudgetExceeded."""
         context.how = "executed"
         await in_task()
-        result = await self._shell(bound, context).execute()
+        shell = self._shell(bound, context)
+        result = await shell.execute()
         if (refusal := context.request.budget.refusal) is not None:
             raise refusal
-        data = dumps(result.data)
-        formatted = self._format(in_order(result.errors, data), context) if result.errors else []
-        return executed(_response(data), formatted, _extensions(call, context))
+        errors = sorted(result.errors or [], key=lambda error: position(error.path or (), result.data))
+        if result.data is None and all(error.path is None for error in errors):  # the condition of a field is null
+            return rejected([request_error(error, BAD_USER_INPUT) for error in errors])
+        formatted = self._format(errors, context, shell.left_out) if errors else []
+        return executed(dumps({"data": result.data}), formatted, _extensions(call, context))
 
     async def _query(self, call: Call, bound: BoundPlan, context: Context) -> OperationResponse:
         """The response to a query. Raises BudgetExceeded, and MoveCommitted."""
@@ -222,22 +224,24 @@ class Execution:
             shell = self._shell(bound, context)
             others = await shell.others()
             errors += shell.collected_errors.errors
-        run, data = Run(bound.look_ahead, context), b"null"
+        run, json = Run(bound.look_ahead, context), b'{"data":null}'
         if others is not None:
-            data = await run.query(bound, others)
+            json = await run.query(bound, others)
         if not await request.state.are_moves_unchanged():
             raise MoveCommitted
         if run.faults.kept or errors:
             if request.budget.refusal is not None:
                 raise request.budget.refusal
-            errors = in_order([*errors, *run.faults.errors()], data)
+            errors += await run.faults.errors()
         formatted = self._format(errors, context, run.faults.left_out) if errors else []
-        json, partitions = _response(data), frozenset[str]()
-        if bound.is_cached and not others:
+        partitions = frozenset[str]()
+        if bound.is_cached and plan.query is not None and not plan.query.others:
             partitions = request.state.validating_partitions
             is_kept = call.key is not None and not request.depends_on_caller
             if is_kept and KEPT_CODES.issuperset([one["extensions"]["code"] for one in formatted]):
                 self._cache.put(call.key, json, formatted, request.state)
+        if formatted:
+            partitions = frozenset()  # no shared cache keeps errors
         return executed(json, formatted, _extensions(call, context, partitions), partitions)
 
     def _shell(self, bound: BoundPlan, context: Context) -> Shell:
@@ -248,10 +252,6 @@ class Execution:
         errors: Sequence[GraphQLError], context: Context, left_out: Mapping[str, int] = MappingProxyType({})
     ) -> list[Any]:
         return format_errors(errors, left_out, is_restricted=context.request.grants is not None)
-
-
-def _response(data: bytes) -> bytes:
-    return b'{"data":' + data + b"}"
 
 
 def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> dict[str, Any]:
@@ -267,5 +267,9 @@ def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> d
 
 
 def _cached(entry: Entry, call: Call, context: Any) -> OperationResponse:
-    extensions = _extensions(call, context, entry.partitions) if call.report_reads or call.cache_tags else {}
-    return executed(entry.body, entry.errors, extensions, entry.partitions, entry.etag)
+    extensions = (
+        _extensions(call, context, () if entry.errors else entry.partitions)
+        if call.report_reads or call.cache_tags
+        else {}
+    )
+    return executed(entry.body, entry.errors, extensions, () if entry.errors else entry.partitions, entry.etag)

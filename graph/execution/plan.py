@@ -140,6 +140,15 @@ class ReadField:
         """The position of the objects that it leads to."""
         return self.connection.listed if self.connection else self.position
 
+    def order_of(self, tail: Sequence[str | int]) -> tuple[int, ...]:
+        """The place, in what it leads to, of a path from it on, by the order of the query."""
+        if self.connection is None or not tail:
+            return tuple([key for key in tail if isinstance(key, int)])
+        keys: list[str | int] = [part.field.key for part in self.connection.parts]
+        number, (_, *inner) = keys.index(tail[0]), tail
+        positions: list[str | int] = [*self.connection.parts[number].positions]
+        return (number, *[key if isinstance(key, int) else positions.index(key) for key in inner])
+
     def relation(self, arguments: ConnectionArguments, selection: Selection) -> Relation:
         """Itself with arguments, for the planner of reads."""
         assert self.kind is not None  # noqa: S101 - only relations are asked
@@ -225,7 +234,7 @@ class CompiledType:
     def __init__(
         self, plan: OperationPlan, kind: GraphQLObjectType, grouped: Grouped, *, of_nodes: bool = False
     ) -> None:
-        fields = [_compiled_field(plan, kind, key, details) for key, details in grouped.items()]
+        self.fields = fields = [_compiled_field(plan, kind, key, details) for key, details in grouped.items()]
         self.is_leaf = all(map(_is_leaf, fields))
         self.parts: list[tuple[bytes, Part]] = []
         """Each with its response key as JSON, empty for a writer of leaves."""
@@ -242,6 +251,18 @@ class CompiledType:
         self.count = len(fields) - len(self.reads) - len(self.others) + sum([field.count for field in self.reads])
         self.empty_count = sum([field.connection.page_count for field in self.reads if field.connection])
         self.varies = any(isinstance(part, LeafWriter) and part.varies for _, part in self.parts)
+
+    def order_of(self, path: Sequence[str | int]) -> tuple[int, ...]:
+        """The place of a field in an object, and in the values below it, by their order in the query."""
+        place: list[int] = []
+        fields: Any = self.fields
+        for key in path:
+            if isinstance(key, int):
+                place.append(key)
+            elif fields:
+                place.append([field.key for field in fields].index(key))
+                fields = getattr(fields[place[-1]], "fields", ())
+        return tuple(place)
 
     def value_counts(self, records: Sequence[Any]) -> int:
         """What the fields of the nested values and names of some objects count as."""

@@ -17,7 +17,7 @@ from typing import Any
 from graphql.execution.values import VariableValues
 
 from graph.execution.faults import NONE, Column, Faults, Tail, nulled_of
-from graph.execution.json_writers import FieldError, LeafWriter, key_of, objects
+from graph.execution.json_writers import LeafWriter, objects
 from graph.execution.plan import (
     EMPTY,
     CompiledType,
@@ -43,6 +43,7 @@ from store.concurrency import yield_to_loop
 from store.model.records import Record
 
 CHUNK = 256  # objects between two yields to the event loop
+FAULTY_CHUNK = 16  # the same where there are errors, since each object with one takes as long as many others
 
 _RECORDS = attrgetter("records")
 _IS_NARROW = attrgetter("arguments.is_narrow")
@@ -62,18 +63,12 @@ class Rows:
     `nulled` by field the owners for which what was found is.
     """
 
-    __slots__ = ("column", "compiled", "failed", "faults", "found", "nulled", "parts", "places", "present", "records")
+    __slots__ = ("column", "compiled", "failed", "found", "nulled", "parts", "places", "present", "records")
 
     def __init__(
-        self,
-        compiled: CompiledType | None,
-        records: Sequence[Any],
-        column: Column,
-        places: Sequence[int],
-        faults: Faults,
+        self, compiled: CompiledType | None, records: Sequence[Any], column: Column | None, places: Sequence[int]
     ) -> None:
         self.compiled, self.records, self.column, self.places = compiled, records, column, places
-        self.faults = faults
         self.parts: Sequence[tuple[bytes, Part]] = () if compiled is None else compiled.parts
         self.found: dict[ReadField | OtherField, Iterator[bytes]] = {}
         self.failed = self.nulled = NONE
@@ -82,20 +77,21 @@ class Rows:
 
     def part(self, owns: Sequence[object], childless: LeafWriter) -> "Rows":
         """Keep the nodes that own something, where `owns` is true. Returns the others, of which leaves are written."""
-        others = Rows(self.compiled, self.records, self.column, self.places, self.faults)
+        others = Rows(self.compiled, self.records, self.column, self.places)
         others.parts = [(b"", childless)]
         for rows, chosen in ((others, list(map(not_, owns))), (self, owns)):
             rows.records, rows.places = list(compress(rows.records, chosen)), list(compress(rows.places, chosen))
         return others
 
-    def write(self, start: int, variables: VariableValues, budget: Budget) -> None:
+    def write(self, start: int, stop: int, variables: VariableValues, budget: Budget, faults: Faults) -> None:
         """Write a chunk of the objects as JSON; chunks have to be written in order."""
-        records, json = self.records[start : start + CHUNK], self.column.json
+        assert self.column is not None  # noqa: S101 - only what all others are in has none
+        records, json = self.records[start:stop], self.column.json
         values: Iterable[bytes] = ()
         columns: list[tuple[bytes, Iterable[bytes]]] = []
         for key, part in self.parts:
             if isinstance(part, LeafWriter):
-                values = part.write(records, variables, budget, self._failed, start)
+                values = part.write(records, variables, budget, faults, self, start)
             else:
                 values = self.found[part]
             columns.append((key, values))
@@ -104,14 +100,10 @@ class Rows:
         if self.failed:
             values = [b"null" if n in self.failed else one for n, one in enumerate(values, start)]
         if len(self.records) == len(json):
-            json[start : start + CHUNK] = values
+            json[start:stop] = values
         else:
-            for place, value in zip(self.places[start : start + CHUNK], values, strict=True):
+            for place, value in zip(self.places[start:stop], values, strict=True):
                 json[place] = value
-
-    def _failed(self, index: int, failed: FieldError, is_row: bool = False) -> None:
-        """Note the error of a leaf field; `is_row` where it may not be null."""
-        self.faults.add(self, index, failed.path, failed.error, failed.nodes, is_row=is_row)
 
     def apply_faults(self) -> None:
         """Make null what was found for owners for which it may not be."""
@@ -141,33 +133,39 @@ class Run:
         """Whether there are objects that are no nodes, each of which may have many others, as a feed has."""
 
     async def query(self, bound: BoundPlan, others: Mapping[str, bytes]) -> bytes:
-        """The value of `data`; `others` are the fields of Query that graphql-core has executed, as JSON."""
-        assert bound.plan.query is not None  # noqa: S101 - a query has fields
-        query = self._top(bound.plan.query)
+        """The response map with `data` alone; `others` are the fields of Query that graphql-core has executed."""
+        query = Rows(bound.plan.query, [None], None, (0,))
         query.found |= {field: iter((others[field.key],)) for _, field in query.parts if isinstance(field, OtherField)}
+        self._fields = bound.plan.query.count if bound.plan.query else 0
         await self._read_roots(bound, query)
-        await self._read_levels()
-        await self._write()
-        return query.column.json[0]
+        return b"".join((b'{"data":', *await self._object(query), b"}"))
 
     async def field(self, field: ReadField, value: Any, present: Sequence[Record] | None) -> bytes:
-        """The object `{"key": value}` of a field that graphql-core has resolved to a node or none; `present` as in
-        `Rows`.
-        """
-        top = self._top(None)
-        top.parts = [(key_of(field.key), field)]
-        self._take(top, field, [[] if value is None else [value]])
+        """The value of a field that graphql-core has resolved to a node or none; `present` as in `Rows`."""
+        payload = Rows(None, [None], None, (0,))
+        payload.parts = [(b"", field)]
+        self._take(payload, field, [[] if value is None else [value]])
         for rows in self._level:
             rows.present = present
+        return b"".join(await self._object(payload))
+
+    async def _object(self, top: Rows) -> list[bytes]:
+        """The JSON of the object that all others are in, of a payload without braces; in pieces, as it may be long."""
         await self._read_levels()
         await self._write()
-        return top.column.json[0]
-
-    def _top(self, compiled: CompiledType | None) -> Rows:
-        rows = Rows(compiled, [None], Column(1, None, None, tuple), range(1), self.faults)
-        self._rows.append(rows)
-        self._fields += compiled.count if compiled else 0
-        return rows
+        if top.nulled:
+            top.apply_faults()
+        written: list[bytes] = []
+        variables, budget = self._look_ahead.variables, self._request.budget
+        for key, part in top.parts:
+            if isinstance(part, LeafWriter):
+                (value,) = part.write(top.records, variables, budget, self.faults, top, 0)
+            else:
+                value = next(top.found[part])
+            written += (b"," if written else b"", key, value)
+        if top.failed:
+            return [b"null"]
+        return written if top.compiled is None or top.compiled.is_leaf else [b"{", *written, b"}"]
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -407,9 +405,9 @@ class Run:
         """Add the objects of one type; those without one are null."""
         if isinstance(compiled, CompiledType):
             self._has_objects |= bool(compiled.values) and not position.holds_nodes
-            self._level.append(Rows(compiled, records, column, places, self.faults))
+            self._level.append(Rows(compiled, records, column, places))
             return
-        rows = Rows(None, records, column, places, self.faults)
+        rows = Rows(None, records, column, places)
         for index, record in enumerate(records):
             self.faults.add(rows, index, (), compiled or unknown_level(record), position.nodes, is_row=True)
             column.json[places[index]] = b"null"
@@ -426,10 +424,14 @@ class Run:
             rows = self._rows.pop()
             if rows.nulled:
                 rows.apply_faults()
-            for start in range(0, len(rows.records), CHUNK):
-                rows.write(start, variables, budget)
-                written += min(CHUNK, len(rows.records) - start)
-                if written >= CHUNK or self._has_objects:
+            start, size = 0, len(rows.records)
+            while start < size:
+                known = len(self.faults.kept)
+                stop = min(size, start + (FAULTY_CHUNK if known else CHUNK))
+                rows.write(start, stop, variables, budget, self.faults)
+                written += stop - start
+                start = stop
+                if written >= CHUNK or self._has_objects or len(self.faults.kept) > known:
                     written = 0
                     await yield_to_loop()
 

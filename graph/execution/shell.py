@@ -3,15 +3,26 @@ the nodes in their payloads. These are read and written as those of queries.
 """
 
 import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from inspect import isawaitable
 from typing import Any, cast
 
-from graphql import ExecutionResult, GraphQLError, GraphQLObjectType, default_field_resolver, default_type_resolver
+from graphql import (
+    ExecutionResult,
+    GraphQLError,
+    GraphQLObjectType,
+    default_field_resolver,
+    default_type_resolver,
+    get_named_type,
+    is_composite_type,
+)
 from graphql.execution import Executor
 from graphql.pyutils import Path
 from orjson import Fragment, dumps
 
-from graph.execution.json_writers import key_of
 from graph.execution.plan import CompiledType, ReadField
 from graph.execution.plan_cache import BoundPlan
 from graph.execution.run import Run
@@ -20,7 +31,7 @@ from graph.types.fields import resolver_of
 from graph.types.written import WrittenRecord, present
 from store.model.records import Record
 
-_introspection = asyncio.Semaphore(1)  # at a time in a thread, which others need for reads
+_introspection = ThreadPoolExecutor(1, "introspection")  # its own thread, not one of those that read
 
 
 class Shell(Executor[Any]):
@@ -34,7 +45,9 @@ class Shell(Executor[Any]):
             fields.schema, definitions, fields.fragments, None, context, fields.operation, bound.variables, *resolvers,
             hide_suggestions=hide_suggestions,
         )  # fmt: skip
-        self._bound = bound
+        self._bound, self._is_stopped = bound, False
+        self.left_out: Counter[str] = Counter()
+        """The numbers of the errors of each code, below nodes in payloads, that are not among those of the result."""
 
     async def execute(self) -> ExecutionResult:
         """The result of the whole operation."""
@@ -45,18 +58,21 @@ class Shell(Executor[Any]):
         """The fields of Query that no plan compiles, as JSON; None where one has failed that may not be null."""
         fields, query = self._bound.plan.fields, self._bound.plan.query
         assert query is not None  # noqa: S101 - a query has fields
+        execute = partial(self.execute_fields, fields.query_type, None, None, query.others, None)
         try:
-            async with _introspection:
-                found: Any = await asyncio.to_thread(
-                    self.execute_fields, fields.query_type, None, None, query.others, None
-                )
+            found: Any = await asyncio.get_running_loop().run_in_executor(_introspection, execute)
             values = await found if isawaitable(found) else found
+        except asyncio.CancelledError:
+            self._is_stopped = True
+            raise
         except GraphQLError as error:
             self.collected_errors.add(error, None)
             return None
         return {key: dumps(value) for key, value in values.items()}
 
     def execute_fields(self, parent_type: GraphQLObjectType, source_value: Any, path: Path | None, *others: Any) -> Any:
+        if self._is_stopped:
+            raise asyncio.CancelledError
         self.context_value.request.budget.spend_fields(len(others[0]))
         return super().execute_fields(parent_type, source_value, path, *others)
 
@@ -65,7 +81,11 @@ class Shell(Executor[Any]):
     ) -> Any:
         definition = parent_type.fields.get(field_details_list[0].node.name.value)
         resolve = None if definition is None else resolver_of(definition)
-        if resolve is not None and parent_type is not self.schema.mutation_type:
+        if (
+            resolve is not None
+            and parent_type is not self.schema.mutation_type
+            and is_composite_type(get_named_type(definition.type))
+        ):
             field = ReadField(self._bound.plan, parent_type, str(path.key), field_details_list)
             if field.position is not None and field.position.holds_nodes:
                 return self._node(field, parent_type, source, field_details_list, path)
@@ -85,11 +105,12 @@ class Shell(Executor[Any]):
             self.handle_field_error(error, field.definition.type, details, path)
             return None
         above = path.prev.as_list() if path.prev else []
-        for found in run.faults.errors():
+        for found in await run.faults.errors():
             whole = [*above, *(found.path or ())]
             located = GraphQLError(found.message, found.nodes, path=whole, original_error=found.original_error)
-            self.collected_errors.add(located, path.add_key("", None))
-        return Fragment(json[len(key_of(field.key)) + 1 : -1])
+            self.collected_errors.errors.append(located)
+        self.left_out.update(run.faults.left_out)
+        return Fragment(json)
 
     async def _present(self, field: ReadField, value: Record | None, info: Any) -> list[Record] | None:
         """The node of which fields are read, where a written one may be elsewhere by now, or gone."""
@@ -100,3 +121,14 @@ class Shell(Executor[Any]):
             return None
         found = await present(value, info)
         return [] if found is None else [found]
+
+
+def position(path: Iterable[str | int], data: Any) -> list[int]:
+    """The position of an error in the response, as far as `data` is not null there."""
+    found: list[int] = []
+    for key in path:
+        if not isinstance(data, dict | list):
+            break
+        found.append(list(data).index(key) if isinstance(data, dict) else int(key))
+        data = data[key]  # type: ignore[index]
+    return found

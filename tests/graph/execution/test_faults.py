@@ -1,20 +1,27 @@
 """Errors below the fields of Query: what is null because of them, their paths and number, and what is not cached."""
 
+import asyncio
+import gc
 from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from graph.execution.operation import Execution
 from graph.execution.response import ResponseCache
+from graph.execution.run import Rows
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.node import Node, computed
 from graph.operation.context import Context
 from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
+from store.connect import open_store
 from store.engine import ReadUsage, Store
+from store.metadata.history import revision_item
 from store.model.keys import node_key
-from store.model.records import Put
+from store.model.records import Put, Record
+from store.writing.writer import Writer
 from tests.answers import answer_to
 from tests.schemas import schema_of
 from tests.systems.asking import BOUNDLESS, WIDE, plant
@@ -48,10 +55,14 @@ DEFINITIONS = {"box": Box.definition()}
 PATHS = {"a": "CASE", "a/b": "CASE", "a/c": "CASE", "a/t": "TRAY", "a/b/d": "CASE", "z": "CASE"}
 
 
+@pytest.fixture(autouse=True)
+def nothing_fails() -> None:
+    failing.clear()
+
+
 @pytest.fixture
 async def boxes(store: Store) -> Store:
     await plant(store, Box, [(path.split("/"), level) for path, level in PATHS.items()])
-    failing.clear()
     return store
 
 
@@ -63,13 +74,12 @@ async def damage(store: Store, path: str, **harm: Any) -> None:
 
 def execution(store: Store) -> Execution:
     kept, cache = PageCache(1_000_000), ResponseCache(1_000_000, store.version)
-    return Execution(
-        SCHEMA,
-        TYPES,
-        lambda: Context(Request(store, DEFINITIONS, BOUNDLESS, page_cache=kept)),
-        cache=cache,
-        limits=WIDE,
-    )
+    writer = Writer(store)
+
+    def context() -> Context:
+        return Context(Request(store, DEFINITIONS, BOUNDLESS, page_cache=kept, writer=writer))
+
+    return Execution(SCHEMA, TYPES, context, cache=cache, limits=WIDE)
 
 
 async def ask(asked: Execution, text: str, **variables: Any) -> tuple[Any, list[tuple[list[Any], str]], Any]:
@@ -179,14 +189,105 @@ async def test_a_response_whose_errors_are_the_requests_own_is_cached_with_them(
     assert (await ask(asked, query))[2]["cached"] is False
 
 
+async def many(store: Store, number: int) -> Execution:
+    """A node with many children, whose computed fields fail."""
+    await plant(store, Box, [(["r"], "CASE"), *[(["r", f"n{n:03}"], "CASE") for n in range(number)]])
+    failing.update(f"n{n:03}" for n in range(number))
+    return execution(store)
+
+
 async def test_the_first_hundred_errors_of_a_code_are_in_the_response(store):
-    await plant(store, Box, [(["r"], "CASE"), *[(["r", f"n{number:03}"], "CASE") for number in range(140)]])
-    failing.update(f"n{number:03}" for number in range(140))
-    data, errors, _ = await ask(execution(store), '{ box(path: "r") { children { nodes { ... on Case { odd } } } } }')
-    failing.clear()
+    asked = await many(store, 140)
+    data, errors, _ = await ask(asked, '{ box(path: "r") { children { nodes { ... on Case { odd } } } } }')
     assert data["box"]["children"]["nodes"] == [{"odd": None}] * 140
     assert errors[:100] == [(["box", "children", "nodes", n, "odd"], "INTERNAL_SERVER_ERROR") for n in range(100)]
     assert errors[100:] == [(None, "INTERNAL_SERVER_ERROR")]
+    lists = 'x: children(after: "1") { totalCount } y: children(after: "2") { totalCount }'
+    _, errors, _ = await ask(asked, f'{{ box(path: "r") {{ children {{ nodes {{ {lists} }} }} }} }}')
+    expected = [["box", "children", "nodes", n, key] for n in range(50) for key in "xy"]
+    assert [path for path, _ in errors] == [*expected, None], "the first of the response, whatever was read first"
+
+
+async def test_what_is_null_has_its_error_behind_any_number_of_others(store):
+    asked = await many(store, 140)
+    await damage(store, "r/n139", revision=2**40)
+    _, errors, reads = await ask(asked, '{ box(path: "r") { children { nodes { ... on Case { odd } revision } } } }')
+    assert errors == [(["box", "children", "nodes", 139, "revision"], "BAD_DATA")]
+    assert not reads["cached"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "first"),
+    [("b: nodes { revision } a: nodes { revision }", "b"), ("nodes { revision } edges { node { revision } }", "nodes")],
+)
+async def test_of_several_errors_in_what_is_null_it_is_the_first_of_the_query(boxes, fields, first):
+    await damage(boxes, "a/b", revision=2**40)
+    _, errors, _ = await ask(execution(boxes), f'{{ box(path: "a") {{ children {{ {fields} }} }} }}')
+    assert errors == [(["box", "children", first, 0, "revision"], "BAD_DATA")]
+
+
+async def test_nothing_of_a_response_with_errors_stays_in_memory(store):
+    asked = await many(store, 120)
+    await damage_all(store, note=5)
+    await damage(store, "r/n001", revision=2**40)
+    gc.collect()
+    gc.disable()
+    try:
+        lists = (
+            "c: children { nodes { note } } d: children { nodes { revision } } e: children(first: -1) { totalCount }"
+        )
+        _, errors, _ = await ask(asked, f'{{ box(path: "r") {{ {lists} }} }}')
+        assert len(errors) == 102
+        assert not [one for one in gc.get_objects() if isinstance(one, Rows)]
+    finally:
+        gc.enable()
+
+
+@pytest.mark.both_stores
+async def test_a_damaged_revision_is_an_error_of_its_node_alone(boxes):
+    for path in ("a", "a/b", "a/c"):
+        await damage(boxes, path, revision=2)
+        (item,) = await boxes.get([node_key("box", tuple(path.split("/")))], ReadUsage())
+        record = Record.of(item)
+        await boxes.commit([Put(revision_item(replace(record, revision=1)) | ({"name": 5} if path == "a/b" else {}))])
+    past = "{ atRevision(n: 1) { name } }"
+    query = f'{{ some: boxesByPath(paths: ["a/b", "a/c"]) {past} a: box(path: "a") {past} }}'
+    data, errors, _ = await ask(execution(boxes), query)
+    some = [{"atRevision": None}, {"atRevision": {"name": "c"}}]
+    assert data == {"some": some, "a": {"atRevision": {"name": "a"}}}
+    assert errors == [(["some", 0, "atRevision"], "BAD_DATA")]
+
+
+async def test_all_errors_in_a_payload_are_reported(store):
+    asked = await many(store, 140)
+    lists = 'a: children(after: "x") { totalCount } b: history(after: "y") { totalCount } '
+    lists += "children { nodes { ... on Case { odd } } }"
+    mutation = f'mutation {{ updateBox(input: {{node: {{path: "r"}}, name: "R"}}) {{ node {{ name {lists} }} }} }}'
+    answer = await answer_to(asked, mutation, allow_mutations=True)
+    body = orjson.loads(answer.content())
+    node = ["updateBox", "node"]
+    assert body["data"]["updateBox"]["node"]["name"] == "R"
+    paths = [one.get("path") for one in body["errors"]]
+    assert paths == [[*node, "a"], [*node, "b"], *[[*node, "children", "nodes", n, "odd"] for n in range(100)], None]
+
+
+async def test_a_null_condition_of_a_mutation_is_an_error_of_the_request(boxes):
+    mutation = (
+        'mutation($x: Boolean = true) { deleteBox(input: {node: {path: "z"}}) @include(if: $x) { node { name } } }'
+    )
+    answer = await answer_to(execution(boxes), mutation, {"x": None}, allow_mutations=True)
+    assert not answer.executed
+    assert answer.body["errors"][0]["message"].endswith("not to be null.")
+
+
+def test_introspection_is_answered_in_any_event_loop(tmp_path):
+    async def introspect() -> list[Any]:
+        async with open_store(f"sqlite:///{tmp_path}/boxes.db") as store:
+            await store.create()
+            asked = execution(store)
+            return await asyncio.gather(*[ask(asked, "{ __schema { types { name } } }") for _ in range(3)])
+
+    assert asyncio.run(introspect()) == asyncio.run(introspect())
 
 
 @pytest.mark.both_stores
