@@ -87,6 +87,7 @@ class Faults:
 
     def of_leaf(self, rows: Any, row: int, failed: FieldError, is_row: bool = False) -> None:
         """Note the error of a leaf field; `is_row` where it may not be null."""
+        failed.__traceback__ = failed.__context__ = None  # whose frames hold it, and the rows
         self.add(rows, row, failed.path, failed.error, failed.nodes, is_row=is_row)
 
     async def errors(self) -> list[GraphQLError]:
