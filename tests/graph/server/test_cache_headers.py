@@ -241,6 +241,19 @@ UNTAGGED = {
 }
 
 
+def test_a_response_with_errors_has_no_tags(start):
+    with start() as client:
+        for _ in range(3):  # such a response is cached by the server
+            answer = post(client, '{ state(path: "US/NE") { name } city(path: "US/NE") { name } }')
+            assert list(answer.json()) == ["errors", "data"]
+            assert is_private(answer)
+
+
+def test_histories_are_validated_by_their_tree(start):
+    with start() as client:
+        assert tags(get(client, '{ state(path: "US/NE") { history { nodes { revision } } } }')) == ["location/US"]
+
+
 def test_entities_without_tags_are_in_no_cache(start):
     with start() as client:
         for case, (query, representations) in UNTAGGED.items():
