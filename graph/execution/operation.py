@@ -267,9 +267,6 @@ def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> d
 
 
 def _cached(entry: Entry, call: Call, context: Any) -> OperationResponse:
-    extensions = (
-        _extensions(call, context, () if entry.errors else entry.partitions)
-        if call.report_reads or call.cache_tags
-        else {}
-    )
-    return executed(entry.body, entry.errors, extensions, () if entry.errors else entry.partitions, entry.etag)
+    partitions = () if entry.errors else entry.partitions
+    extensions = _extensions(call, context, partitions) if call.report_reads or call.cache_tags else {}
+    return executed(entry.body, entry.errors, extensions, partitions, entry.etag)

@@ -149,16 +149,19 @@ class ReadField:
         positions: list[str | int] = [*self.connection.parts[number].positions]
         return (number, *[key if isinstance(key, int) else positions.index(key) for key in inner])
 
+    def bind(self, given: Mapping[str, Any]) -> Any:
+        """What it is asked with for some arguments in the query. Raises BadInput."""
+        if self.kind is None:
+            return self.reading.bind(given)
+        return connection_arguments(self.definition, self.kind, given)
+
     def relation(self, arguments: ConnectionArguments, selection: Selection) -> Relation:
         """Itself with arguments, for the planner of reads."""
-        assert self.kind is not None  # noqa: S101 - only relations are asked
-        if self.kind in ABOVE:
-            return Relation(self.kind, arguments, selection)
-        listed = self.connection
+        listed, kind = self.connection, cast(RelationKind, self.kind)
         if listed is None:
-            return Relation(self.kind, arguments, selection, nodes=False)
-        counts = self.kind is RelationKind.ROOTS and listed.counts
-        return Relation(self.kind, arguments, selection, listed.has_nodes, listed.has_total, counts)
+            return Relation(kind, arguments, selection, nodes=kind in ABOVE)
+        counts = kind is RelationKind.ROOTS and listed.counts
+        return Relation(kind, arguments, selection, listed.has_nodes, listed.has_total, counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,18 +437,13 @@ class LookAhead:
         return found
 
     def _ask(self, field: ReadField) -> Any:
-        # Lists of one hierarchy have the same arguments at all levels, which are coerced once.
-        kind, bind, key = (
-            field.kind or RelationKind.ROOTS,
-            field.reading.bind,
-            (id(field.nodes[0]), str(field.definition.type)),
-        )
+        key = id(field.nodes[0]), str(field.definition.type)  # lists of a hierarchy have the same at all levels
         found: Any = self._arguments.get(key)
         if found is None:
             found = arguments_of(field.definition, field.nodes[0], self.variables)
             try:
                 if not isinstance(found, GraphQLError):
-                    found = bind(found) if bind else connection_arguments(field.definition, kind, found)
+                    found = field.bind(found)
             except CladeError as error:
                 found = error.bare()
             self._arguments[key] = found

@@ -84,7 +84,6 @@ class RootsField:
 
     hierarchy: str
     kind = RelationKind.ROOTS
-    bind = None
 
     async def read(self, request: Request, relation: Relation) -> Page:
         return await read_roots(request, self.hierarchy, relation)
