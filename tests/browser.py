@@ -52,7 +52,7 @@ def new_page(
 ) -> Page:
     """A new page. Pages with the same options share a process, which takes a second to start, a cache, and storage.
 
-    They would also share the clock that a test sets: its page is `apart`.
+    They would also share the clock that a test sets, and what a page stores late: such a page is `apart`.
     """
     name = f"{apart and len(_contexts)}{sorted(options.items())}"
     if name not in _contexts:
