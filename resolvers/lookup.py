@@ -35,7 +35,7 @@ from resolvers.access.grants import may_read
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.children import ChildrenRequest
 from resolvers.descendants import DescendantsRequest
-from resolvers.lists.arguments import NOTHING, Relation, RelationKind, Selection
+from resolvers.lists.arguments import NOTHING, Page, Relation, RelationKind, Selection
 from resolvers.lists.list_request import ListRequest
 from resolvers.planner import Planner, list_request
 from resolvers.session.budget import Budget, gather_outcomes, raise_first_error
@@ -50,6 +50,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, KeyRange, Path, depth_of, hierarchy_of, id_key, node_key
 from store.model.records import Record
 
+MAX_HINTED = 500  # lists that are planned by nodes which may have changed
 MAX_MOVES_FOLLOWED = 4  # of one node, while it is looked up by its id
 
 _LISTS = (RelationKind.CHILDREN, RelationKind.DESCENDANTS)
@@ -262,17 +263,23 @@ def _first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Se
 def _planned(
     request: Request, owner: Record, version: TreeVersion, hierarchy: Hierarchy, selection: Selection
 ) -> list[Read]:
-    """The reads that the planner decides on if the hints are true."""
+    """The reads that the planner decides on if the hints are true. Below a list that was read before, the nodes that it
+    had then are the owners of further lists.
+    """
     lists, pages, budget = list[ListRequest](), request.state.pages, request.budget
-    for relation in selection.on(hierarchy.name, owner.level):
+    ahead = [(owner, relation) for relation in selection.on(hierarchy.name, owner.level)]
+    for owner, relation in ahead:  # which grows
         requested, whole = list_request(owner, relation), list_request(owner, relation.whole)
         keys = [whole.cache_key, requested.sorted_key] if relation.takes_whole_list else [whole.cache_key]
         entries = [pages.cache.peek(key) for key in keys]
-        # Else it is cached, if nothing was written.
-        if not any(entry and pages.may_hold({owner.pk: entry[1]}) for entry in entries) and _is_known(
-            whole.relation, owner
-        ):
+        if any(entry and pages.may_hold({owner.pk: entry[1]}) for entry in entries):
+            continue  # it is cached, if nothing was written
+        if _is_known(whole.relation, owner):
             lists.append(whole)
+        page = entries[0][0] if entries[0] and not relation.takes_whole_list else None
+        if isinstance(page, Page) and len(ahead) + len(page.records) <= MAX_HINTED:
+            on = relation.selection.on
+            ahead += [(node, below) for node in page.records for below in on(hierarchy.name, node.level)]
     if not lists:
         return []
     for compared in (False, True):

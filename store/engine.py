@@ -29,6 +29,8 @@ PAGE_UNITS = 128.0  # of the largest page, 1 MB, eventually consistent
 # record whose content has 455 and that was serialized once, 2,930 where it was serialized in three ways.
 RECORD_BYTES = 1_900
 CONTENT_TIMES = 2
+MAX_RANGES = 20_000  # that are known to have been read
+RANGE_BYTES = 400  # of memory for one
 
 
 @dataclass(slots=True)
@@ -260,15 +262,27 @@ def units_of(size: int, *, strong: bool = False) -> float:
 
 
 class RecordCache:
-    """The records that were read last, up to so many bytes; none where that is 0."""
+    """The records of ranges that were read more than once, up to so many bytes; none where that is 0.
+
+    Most ranges are read once, as long as their page is cached, and an entry takes longer than decoding its record.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._records: BoundedCache[bytes, Record] = BoundedCache("records", max_bytes, weigh=_size)
+        self._ranges: BoundedCache[tuple[str, str], bool] = BoundedCache("ranges", MAX_RANGES, bytes_each=RANGE_BYTES)
+
+    def is_read_again(self, key_range: KeyRange) -> bool:
+        """Whether a range was read before, or one that begins like it, so that its records are to be cached."""
+        if not self._records.max_weight:
+            return False
+        begin = key_range.partition, key_range.lo
+        if self._ranges.get(begin):
+            return True
+        self._ranges.put(begin, True)
+        return False
 
     def records(self, contents: Iterable[bytes], decode: Callable[[bytes], Record]) -> list[Record]:
         """The records of these contents, decoded where they are not cached; raises what `decode` raises."""
-        if not self._records.max_weight:
-            return [decode(content) for content in contents]
         records: list[Record] = []
         for content in contents:
             record = self._records.get(content)

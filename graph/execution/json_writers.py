@@ -40,6 +40,7 @@ _VALID = {
     "Float": "type({v}) is float and 1e-9 < abs({v}) < 1e9",
     "Boolean": "type({v}) is bool",
     "DateTime": "type({v}) is str",
+    "Path": "type({v}) is str",
 }
 
 

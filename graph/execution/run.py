@@ -363,6 +363,8 @@ class Run:
         self, rows: Rows, field: ReadField, part: ConnectionPart, numbers: Sequence[int], pages: Sequence[Page]
     ) -> Iterator[bytes]:
         """The JSON of a field of a connection for the pages of the owners with these numbers."""
+        for page in pages:
+            page.use()
         records = list(chain.from_iterable(map(_RECORDS, pages)))
         iterators: list[Iterator[bytes]] = []
         for inner, position in part.positions.items():

@@ -24,7 +24,6 @@ from resolvers.trees import read_roots
 from store.engine import Store
 from store.errors import CladeError
 from store.model.attributes import COMPOUND, Attribute, Kind
-from store.model.paths import format_path
 from store.model.records import Record
 
 MAX_ATTRIBUTES = 3  # of a level, in one example
@@ -207,4 +206,4 @@ async def _sample(request: Request, cls: type[Node], root: Record) -> Sample | N
     below = max(counts, key=lambda level: counts[level], default="")
     if not known:
         return None
-    return Sample(format_path(root.path), format_path(known[0].path), known[0].level, below)
+    return Sample(root.path_text, known[0].path_text, known[0].level, below)

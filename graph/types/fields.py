@@ -31,7 +31,6 @@ from store.errors import BadData, BadInput
 from store.model.attributes import Attribute, Kind, Value
 from store.model.keys import decode_segment, last_segment
 from store.model.names import lookup
-from store.model.paths import format_path
 from store.model.records import Record
 
 RESOLVER = "clade-resolver"
@@ -269,10 +268,6 @@ class Count:
         return sum([counts.get(one, 0) for one in plain_levels(level)])
 
 
-def path(record: Record, info: Any) -> str:
-    return format_path(record.path)
-
-
 def key(record: Record, info: Any) -> str:
     return decode_segment(last_segment(record.pk, record.sk))
 
@@ -292,7 +287,7 @@ def unknown_level(record: Record) -> BadData:
 
 def label(record: Record) -> str:
     """A node in messages."""
-    return f"The {record.hierarchy} {format_path(record.path)}"
+    return f"The {record.hierarchy} {record.path_text}"
 
 
 LANGUAGES = argument("languages", list[str] | None, "Tags of BCP 47, the best first.")

@@ -169,7 +169,7 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
 
     fields = {
         "node_id": field(attribute_of("record.id"), strawberry.ID, "ID of the node."),
-        "path": field(lambda found, info: format_path(found.record.path), Path, "Path at its deletion."),
+        "path": field(lambda found, info: found.record.path_text, Path, "Path at its deletion."),
         "level": field(level, enums.level | None, "Level of the node; null for a level that no class defines."),
         "deleted_at": field(attribute_of("at"), DateTime, "Time of its deletion, in UTC."),
         "deleted_by": field(attribute_of("by"), str | None, "Caller that deleted it; null if unknown."),

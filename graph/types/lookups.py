@@ -10,7 +10,7 @@ from resolvers.lookup import Lookup
 from resolvers.session.request import Request
 from resolvers.trees import read_roots
 from store.errors import BadInput, CladeError, WrongLevel
-from store.model.paths import format_path, parse_path
+from store.model.paths import parse_path
 from store.model.records import MAX_ID_CHARACTERS, Record
 
 
@@ -52,7 +52,7 @@ class Find(LookupField):
     def checked(self, found: Record) -> Record | CladeError:
         if self.level in (None, found.level):
             return found
-        return WrongLevel(f"{format_path(found.path)} has the level {found.level}, not {self.level}.")
+        return WrongLevel(f"{found.path_text} has the level {found.level}, not {self.level}.")
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,6 @@ from graph.types.fields import (
     label,
     level_of,
     name_fields,
-    path,
     set_fields,
 )
 from graph.types.history import history_fields, revision_types
@@ -50,7 +49,7 @@ TreeNode: Any = class_of("TreeNode", {}, NodeInterface)
 def _tree_node_fields(node: Any, level_name: Resolver, child_count: StrawberryField) -> Fields:
     """The fields of nodes of any hierarchy, which lead to nodes of this type."""
     return {
-        "path": field(path, Path, "Current path, from the root down."),
+        "path": field(RecordField("path_text"), Path, "Current path, from the root down."),
         "key": field(key, str, "Last segment of the path; unique among siblings."),
         "name": name_fields()["name"],
         "level_name": field(level_name, str, "Name of the level, as in `level`."),

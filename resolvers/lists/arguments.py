@@ -303,7 +303,7 @@ class Cursors(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class Page:
     """A part of a list, as the fields of a connection show it: its records in the list's order, whether there are
     others, and `totalCount` if it was selected.
@@ -318,6 +318,14 @@ class Page:
     cursors: Cursors | None = None
     json_fields: dict[int, tuple[bytes, int]] = field(default_factory=dict, compare=False)
     """A cache of the page's fields as JSON, by numbers that their writer chooses."""
+    _uses: int = field(default=0, compare=False)
+
+    def use(self) -> None:
+        """Note that its records are written: from the second time on their fragments are cached."""
+        self._uses += 1
+        if self._uses == 2:
+            for record in self.records:
+                record.with_fragments()
 
     def cursor(self, record: Record) -> str:
         assert self.cursors is not None  # only an empty page has none  # noqa: S101

@@ -21,7 +21,6 @@ from store.engine import units_of
 from store.errors import BadCursor, shorten
 from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, KeyRange, just_after, level_range, prefix_end
-from store.model.paths import format_path
 from store.model.records import Counts, Record
 
 MAX_CACHED_WHOLE = 1_000  # nodes of a list that is sorted or filtered; a longer one is cached in each order alone
@@ -237,7 +236,7 @@ def described(lists: Sequence[ListRequest]) -> str:
     """Lists as a message names them."""
     first = lists[0]
     more = f" and {len(lists) - 1:,} other lists" if len(lists) > 1 else ""
-    return f"The {first.relation.kind} of {shorten(format_path(first.owner.path))}{more}"
+    return f"The {first.relation.kind} of {shorten(first.owner.path_text)}{more}"
 
 
 class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):

@@ -236,7 +236,7 @@ class Reading(Enum):
     ONLY = "only"
 
 
-@dataclass(frozen=True)
+@dataclass
 class FoundPage(Page):
     """The hits of a search; `complete` is whether it is proven that no other node belongs among them.
 

@@ -4,8 +4,9 @@
 names, and a structure with these names is filled in C, in half the time (`NodeParser`). The names of a level's own
 attributes are learnt from the nodes of responses.
 
-A response is first split into its nodes, their values left as JSON, and each node is written again with its attributes
-in one order, since they come in any. These bytes are the key in the record cache (`store/engine.py`).
+The response to a range that was read before is first split into its nodes, their values left as JSON, and each node is
+written again with its attributes in one order, since they come in any. These bytes are the key in the record cache
+(`store/engine.py`).
 """
 
 from collections.abc import Callable
@@ -108,17 +109,17 @@ def decode_value(value: WireValue) -> Value:
     if value.S is not None:
         return value.S
     if value.N is not None:
-        return _decode_number(value.N)
+        return _number(value.N)
     if value.M is not None:
         return decode(value.M) if value.M else {}
     if value.L is not None:
         return [one.S if one.S is not None else decode_value(one) for one in value.L]
     if value.NS is not None:
-        return [_decode_number(one) for one in value.NS]
+        return [_number(one) for one in value.NS]
     return cast(Value, next((one for one in (value.BOOL, value.SS, value.B, value.BS) if one is not None), None))
 
 
-def _decode_number(text: str) -> int | float:
+def _number(text: str) -> int | float:
     if len(text) < 19 and text.isdecimal():  # most are counts; past 18 digits a number may have more than 64 bits
         return int(text)
     number: int | float = orjson.loads(text)
@@ -252,14 +253,18 @@ class NodeParser:
         self._decoded = decoded
         self._learn([])
 
-    def parse(self, body: bytes) -> Answer:
+    def parse(self, body: bytes, *, again: bool) -> Answer:
         """A response with `Nodes` where all items are nodes and have no unknown attribute, else as `parse_answer` does.
 
-        Raises one of `INVALID_BODY` for an invalid response.
+        The records of a range that is read `again` are cached. Raises one of `INVALID_BODY` for an invalid response.
         """
         try:
-            page = self._split(body)
-            nodes = self._decoded.records(map(_ENCODE, page.Items), self._record)
+            page = self._split(body) if again else self._page(body)
+            nodes = (
+                self._decoded.records(map(_ENCODE, page.Items), self._decode)
+                if again
+                else list(map(self._record, page.Items))
+            )
         except msgspec.ValidationError:
             answer = parse_answer(body)
             names = set(
@@ -280,18 +285,20 @@ class NodeParser:
             *_NODE.items(), ("below", _Counts | None, None), ("changed_by", _Text | None, None),
             *[(one, WireValue | None, None) for one in fields],
         ]  # fmt: skip
-        self._decode = _decoder(_structure("Node", node, fields))
+        kind = _structure("Node", node, fields)
+        self._content, self._page = _decoder(kind), _page_decoder(kind)
         sent = [
             *_SENT.items(), ("below", _SentMap | None, None),
             *[(one, _SentMap if fields.get(one) == NAMES else Raw, _ABSENT) for one in ("changed_by", *fields)],
         ]  # fmt: skip
-        items: Any = list[_structure("Sent", sent, fields)]  # type: ignore[misc]
-        self._split = _decoder(msgspec.defstruct("Page", [("Items", items), *[(one, Any, None) for one in _BESIDE]]))
+        self._split = _page_decoder(_structure("Sent", sent, fields))
         self._names = names
         self._own = attrgetter(*fields, "pk", "pk")  # a getter of fewer than two would return no tuple
 
-    def _record(self, content: bytes) -> Record:
-        node = self._decode(content)
+    def _decode(self, content: bytes) -> Record:
+        return self._record(self._content(content))
+
+    def _record(self, node: Any) -> Record:
         if node.sk.S == "#":
             below = None
         elif node.below is None:
@@ -299,7 +306,7 @@ class NodeParser:
         else:
             below = _counts(node.below)
         attributes: dict[str, Value] = {
-            name: value.S if value.S is not None else decode_value(value)
+            name: value.S if value.S is not None else decode_value(value) if value.N is None else _number(value.N)
             for name, value in zip(self._names, self._own(node), strict=False)
             if value is not None
         }
@@ -318,6 +325,12 @@ def _counts(sent: _Counts) -> dict[str, int]:
 def _structure(name: str, fields: list[Any], names: dict[str, str]) -> Any:
     """A structure of these fields and no others; `names` are those in JSON where they differ."""
     return msgspec.defstruct(name, fields, rename=names, forbid_unknown_fields=True, omit_defaults=True, gc=False)
+
+
+def _page_decoder(structure: Any) -> Callable[[bytes], Any]:
+    """The decoder of a page with such items."""
+    items: Any = list[structure]
+    return _decoder(msgspec.defstruct("Page", [("Items", items), *[(one, Any, None) for one in _BESIDE]]))
 
 
 def _decoder(structure: Any) -> Callable[[bytes], Any]:

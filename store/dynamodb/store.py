@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any, Self, TypeVar, cast
 
 from store.dynamodb import codec, transaction
@@ -125,7 +126,7 @@ class DynamoDBStore:
         hierarchy = key_range.partition.partition("#")[0]
         if hierarchy not in self._parsers:
             self._parsers[hierarchy] = NodeParser(self._decoded)
-        parse = self._parsers[hierarchy].parse
+        parse = partial(self._parsers[hierarchy].parse, again=self._decoded.is_read_again(key_range))
         return await self._query(key_range, reads, limit, reverse, False, parse, self._records_of)
 
     async def _query(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from store.errors import BadPath, Rule, shorten, shown
-from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, sort_key
+from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, path_of, sort_key
 from store.model.letters import UNSEEN
 
 MAX_CACHED_CHARACTERS = 200  # of a path whose segments are cached
@@ -58,6 +58,12 @@ _parsed = lru_cache(1_000)(_parse)
 def format_path(path: Path) -> str:
     """The inverse of `parse_path`."""
     return "/".join([segment.replace("%", "%25").replace("/", "%2F") for segment in path])
+
+
+def path_text(pk: str, sk: str) -> str:
+    """The path of the node at a key as text, which mostly is its key with other separators."""
+    text = pk[pk.index("#") + 1 :] + sk[:-1]
+    return format_path(path_of(pk, sk)) if "%" in text or "/" in text else text.replace("#", "/")
 
 
 def checked_path(segments: Iterable[object]) -> Path:

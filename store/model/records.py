@@ -35,7 +35,7 @@ from store.model.keys import (
     path_of,
 )
 from store.model.names import names_of
-from store.model.paths import format_path
+from store.model.paths import format_path, path_text
 from store.model.ranks import is_manual
 from store.model.values import INT64_BOUND, Value
 
@@ -278,6 +278,11 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def path(self) -> Path:
         return path_of(self.pk, self.sk)
+
+    @property
+    def path_text(self) -> str:
+        """Its path as clients write it."""
+        return path_text(self.pk, self.sk)
 
     def with_fragments(self) -> Self:
         """This record, to be cached: from now on its serialized fragments are cached with it."""

@@ -115,10 +115,11 @@ class SQLiteStore:
         self, key_range: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
     ) -> list[Record]:
         bodies = self._bodies(key_range, reads, limit, reverse, False)
+        again = self._decoded.is_read_again(key_range)
         records: list[Record] = []
         async for chunk in in_chunks(bodies):  # so that small requests are answered before a large one is decoded
             with self.database.translated():
-                records += self._decoded.records(chunk, decode_record)
+                records += self._decoded.records(chunk, decode_record) if again else map(decode_record, chunk)
         return records
 
     def _bodies(

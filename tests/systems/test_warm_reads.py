@@ -129,6 +129,22 @@ async def test_a_write_of_another_process_is_in_the_next_response_and_other_tree
         assert (await asked.ask(query)).data == (await client(store).ask(query)).data
 
 
+async def test_lists_below_a_list_that_was_read_before_are_read_in_its_round_after_a_write(store, other):
+    """The nodes that it had are hints: one that is gone costs a read, a new one a second round."""
+    query = '{ area(path: "r") { children(first: 9) { nodes { path children(first: 5) { nodes { path name } } } } } }'
+    asked = client(store)
+    await warm(asked, query)
+    await plant(other, Ground, rows(NODES | {("r", "a3", "new"): "PLOT"}))
+    await asked.ask(query)  # by which this process learns of the write
+    reply = await asked.ask(query)
+    assert reply.rounds == 1
+    assert reply.data == (await client(store).ask(query)).data
+    await Writer(other).write(Move(Ground.definition(), ("r", "a3"), ("s", "a3"), None), ReadUsage())
+    replies = [await asked.ask(query) for _ in range(2)]
+    assert replies[0].data == replies[1].data == (await client(store).ask(query)).data
+    assert replies[1].rounds == 2, "there is another child, whose list is read in a round of its own"
+
+
 async def test_lists_below_a_list_of_roots_are_taken_from_the_cache_too(store):
     query = "{ grounds { nodes { key children { nodes { path } } } } }"
     asked = client(store)
