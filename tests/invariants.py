@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import starmap
 from typing import Any
-
-import msgspec
 
 from graph.hierarchies.registry import hierarchies as default_hierarchies
 from store.dynamodb import codec
@@ -16,14 +15,15 @@ from store.search.cells import Point
 from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_id
 from store.search.marker import Marker, all_lacking
 from store.sqlite.store import SQLiteStore
+from store.sqlite.table import ROW, decode
 from tests.search_model import NodeWords
 
 
 async def all_items(store: Store) -> list[dict[str, Any]]:
     """All items of the table, in no order."""
     if isinstance(store, SQLiteStore):
-        rows = store.database.connection().execute("SELECT body FROM items")
-        return [msgspec.msgpack.decode(body) for (body,) in rows]
+        rows = store.database.connection().execute(f"SELECT {ROW} FROM items")  # noqa: S608
+        return list(starmap(decode, rows))
     assert isinstance(store, DynamoDBStore)
     items: list[dict[str, Any]] = []
     start: dict[str, Any] = {}

@@ -206,7 +206,7 @@ class Record(Struct, frozen=True, kw_only=True, dict=True):
     revision: int
     updated_at: str
     # Not an attribute of the item; `of` takes all from there that are not above, as they are.
-    attributes: Attributes = struct_field(name="#attributes", default_factory=dict)
+    attributes: Attributes = struct_field(name="#", default=cast(Attributes, None))
     changed_by: str | None = None
 
     fragments: ClassVar[dict[int, bytes] | None] = None

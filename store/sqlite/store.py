@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.engine import CallStats, ReadUsage, RecordCache, TableOptions, check_changes, units_of
@@ -27,11 +27,13 @@ from store.sqlite.table import (
     EXPIRED,
     INSERT,
     PUT,
+    ROW,
     SCAN,
     SCHEMA,
+    Row,
+    checked_item,
     count_page,
     decode,
-    decode_at,
     decode_record,
     row_of,
     total_size,
@@ -87,12 +89,12 @@ class SQLiteStore:
                 reads.check()
                 chunk = wanted[start : start + CHUNK]
                 rows = self._rows(chunk)
-                units = sum(units_of(total_size(r[2:]), strong=strong) for r in rows)
+                units = sum(units_of(total_size([row]), strong=strong) for row in rows)
                 units += (len(chunk) - len(rows)) * units_of(0, strong=strong)
                 reads.add(items=len(rows), units=units)
                 if reads.trace is not None:
                     reads.trace.add_keys("SELECT", chunk, items=len(rows), units=units, strong=strong)
-                found.update({(pk, sk): decode(body) for pk, sk, body in rows})
+                found.update({row[1:3]: decode(*row) for row in rows})
         return [found.get(key) for key in keys]
 
     async def range(
@@ -105,16 +107,16 @@ class SQLiteStore:
         strong: bool = False,
     ) -> list[Item]:
         with self.database.translated():
-            bodies = self._bodies(key_range, reads, limit, reverse, strong)
+            rows = self._selected(ROW, key_range, reads, limit, reverse, strong)
             items: list[Item] = []
-            async for chunk in in_chunks(bodies, 4):  # items may be large
-                items += map(decode, chunk)
+            async for chunk in in_chunks(rows, 4):  # items may be large
+                items += itertools.starmap(decode, chunk)
             return items
 
     async def nodes(
         self, key_range: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
     ) -> list[Record]:
-        bodies = self._bodies(key_range, reads, limit, reverse, False)
+        bodies = [row[0] for row in self._selected("body", key_range, reads, limit, reverse, False)]
         again = self._decoded.is_read_again(key_range)
         records: list[Record] = []
         async for chunk in in_chunks(bodies):  # so that small requests are answered before a large one is decoded
@@ -122,33 +124,34 @@ class SQLiteStore:
                 records += self._decoded.records(chunk, decode_record) if again else map(decode_record, chunk)
         return records
 
-    def _bodies(
-        self, key_range: KeyRange, reads: ReadUsage, limit: int | None, reverse: bool, strong: bool
-    ) -> list[bytes]:
+    def _selected(
+        self, columns: str, key_range: KeyRange, reads: ReadUsage, limit: int | None, reverse: bool, strong: bool
+    ) -> list[Any]:
+        """These columns, which begin with the body, of the rows of a range."""
         if limit == 0 or key_range.lo >= key_range.hi:
             return []
         reads.check()
         order = f"ORDER BY {key_range.index.sort} {'DESC' if reverse else 'ASC'} LIMIT ?"
         with self.database.translated():
             rows = self.database.connection().execute(
-                f"SELECT body {where(key_range.index)} {order}",
+                f"SELECT {columns} {where(key_range.index)} {order}",
                 (key_range.partition, key_range.lo, key_range.hi, self.now(), -1 if limit is None else limit),
             )
-            bodies: list[bytes] = []
+            found: list[Any] = []
             size = 0
             while some := rows.fetchmany(CHUNK_LENGTH):
-                bodies += [row[0] for row in some]
-                size += total_size(bodies[-len(some) :])
+                found += some
+                size += total_size(some)
                 if units_of(size, strong=strong) > reads.units_left:
                     break
         units = units_of(size, strong=strong)
-        reads.add(items=len(bodies), units=units)
+        reads.add(items=len(found), units=units)
         if reads.trace is not None:
             reads.trace.add_range(
-                "SELECT", key_range, items=len(bodies), units=units, limit=limit, reverse=reverse, strong=strong
+                "SELECT", key_range, items=len(found), units=units, limit=limit, reverse=reverse, strong=strong
             )
         reads.check(0)
-        return bodies
+        return found
 
     async def count(self, key_range: KeyRange, reads: ReadUsage) -> int:
         lo, total = key_range.lo, 0
@@ -176,20 +179,20 @@ class SQLiteStore:
         while True:
             with self.database.translated():
                 rows = self.database.connection().execute(SCAN, (*after, self.now(), SCAN_ITEMS)).fetchall()
-                size = total_size([body for _, _, body in rows])
-                page = [decode_at(pk, sk, body) for pk, sk, body in rows]
+                size = total_size(rows)
+                page = list(map(checked_item, rows))
             if not rows:
                 return
             reads.add(items=len(rows), units=units_of(size, strong=True))
             yield page
-            after = rows[-1][:2]
+            after = rows[-1][1:3]
 
-    def _rows(self, keys: Sequence[Key]) -> list[tuple[str, str, bytes]]:
-        """Keys and bodies of the items that exist, of at most CHUNK keys."""
+    def _rows(self, keys: Sequence[Key]) -> list[Row]:
+        """The rows of the items that exist, of at most CHUNK keys."""
         # A join on VALUES is one statement and a search for each key; IN (VALUES …) walks the whole table.
         pairs = ", ".join(["(?, ?)"] * len(keys))
         rows = self.database.connection().execute(
-            f"WITH wanted (p, s) AS (VALUES {pairs}) SELECT pk, sk, body FROM wanted CROSS JOIN items "  # noqa: S608
+            f"WITH wanted (p, s) AS (VALUES {pairs}) SELECT {ROW} FROM wanted CROSS JOIN items "  # noqa: S608
             "ON pk = p AND sk = s WHERE expires IS NULL OR expires > ?",
             [*itertools.chain.from_iterable(keys), self.now()],
         )
@@ -251,7 +254,7 @@ class SQLiteStore:
         found: dict[tuple[str, str], Item] = {}  # a Key is such a tuple
         for start in range(0, len(conditions), CHUNK):
             chunk = [change.key for _, change in conditions[start : start + CHUNK]]
-            found.update({(pk, sk): decode(body) for pk, sk, body in self._rows(chunk)})
+            found.update({row[1:3]: decode(*row) for row in self._rows(chunk)})
         return tuple(place for place, change in conditions if not condition_holds(change.when, found.get(change.key)))
 
     def _purge(self, connection: Connection) -> None:
@@ -349,7 +352,7 @@ class SQLiteStore:
                     self.database.check_written()
 
     def _in_range(self, key_range: KeyRange) -> list[Item]:
-        return list(map(decode, self._bodies(key_range, ReadUsage(), None, False, True)))
+        return list(itertools.starmap(decode, self._selected(ROW, key_range, ReadUsage(), None, False, True)))
 
 
 def _check_other(file: Path, path: str) -> None:

@@ -2,11 +2,9 @@
 
 import asyncio
 import shutil
-import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from commands.importing.files import columns
@@ -14,7 +12,7 @@ from examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from store.connect import open_store
-from store.engine import Store
+from store.engine import ReadUsage, Store
 from store.transfer.formats.columns import ColumnOptions, RowReader
 from store.transfer.formats.csv import csv_table
 from store.transfer.formats.tables import read_table
@@ -73,13 +71,11 @@ async def _import(url: str, wanted: ImportPlan) -> None:
 
 async def _copy(source: str, target: str) -> None:
     """All items but the log and those of search, which no query here reads; importing once more would take minutes."""
-    with sqlite3.connect(source.removeprefix("sqlite:///")) as connection:
-        bodies = connection.execute(
-            "SELECT body FROM items WHERE sk NOT LIKE '!0%' AND pk NOT LIKE 'words/%' AND pk NOT LIKE 'cells/%'"
-        ).fetchall()
-    async with open_store(target) as store:
+    async with open_store(source) as read, open_store(target) as store:
         await store.create()
-        await write(store, [msgspec.msgpack.decode(body) for (body,) in bodies])
+        async for page in read.scan(ReadUsage()):
+            left = [one for one in page if not str(one["pk"]).startswith(("words/", "cells/"))]
+            await write(store, [one for one in left if not str(one["sk"]).startswith("!0")])
 
 
 @pytest.fixture

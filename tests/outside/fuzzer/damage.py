@@ -30,8 +30,9 @@ def _change_row(store: str, pk: str, sk: str, name: str, value: Any) -> None:
         where = (pk, sk)
         ((body,),) = connection.execute("SELECT body FROM items WHERE pk = ? AND sk = ?", where).fetchall()
         item = msgspec.msgpack.decode(body)
-        item.pop(name, None)
-        item |= {} if value is None else {name: value}
+        held = item if name in item else item["#"]  # which has the attributes of the level
+        held.pop(name, None)
+        held |= {} if value is None else {name: value}
         connection.execute("UPDATE items SET body = ? WHERE pk = ? AND sk = ?", (msgspec.msgpack.encode(item), *where))
 
 
