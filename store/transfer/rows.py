@@ -259,7 +259,8 @@ class ImportPlan:
         """
         if node.id is not None:
             return node.id
-        return uuid4().hex if derived_id(self.hierarchy.name, node.path) in self.ids else None
+        is_given = self.ids and derived_id(self.hierarchy.name, node.path) in self.ids
+        return uuid4().hex if is_given else None
 
     def _plan(self, row: Row, keys: list[str], tree: Tree, found: list[Node]) -> None:
         """Add the nodes of a row that are new or have more content to those that are `found`.
