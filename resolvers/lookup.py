@@ -66,7 +66,7 @@ async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection
     The error of a failed read is in place of each node that needs it.
     """
     request.budget.spend_nodes(len(lookups), "The nodes that are looked up")
-    if len(lookups) != 1 or request.state.store_version is not None:
+    if len(lookups) != 1 or request.store.is_embedded:  # whose reads do not overlap
         return await _find(request, lookups)
     (((hierarchy, path), selection),) = lookups
     key = None if isinstance(path, str) else node_key(hierarchy, path)
@@ -187,7 +187,7 @@ async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection
     ids = [id_key(target) for (_, target), _ in lookups if isinstance(target, str)]
     request.scheduler.expect(len(ids))
     items = await state.items(ids, current=grants is not None) if ids else {}
-    if state.store_version is None and grants is None:
+    if state.validators.has_lag and grants is None:
         missing = [key for key in ids if outcome_of(items[key], current_key) is None]
         if missing:
             items |= await state.items(missing, current=True)  # a weak read may miss a node that was just created
@@ -245,7 +245,7 @@ def _checked(target: Path | str, record: Record | Exception | None) -> Record | 
 def _first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Selection) -> list[Read]:
     """The reads to make in parallel with that of the node at `key`, of which `selection` is selected."""
     state = request.state
-    if state.store_version is not None or state.filter is not None:
+    if state.filter is not None:
         return []
     version, cached = state.pages.versions.latest(key.pk), state.pages.cache.peek(key)
     owner: Record | None = None if cached is None else cached[0]
@@ -272,7 +272,7 @@ def _planned(
         requested, whole = list_request(owner, relation), list_request(owner, relation.whole)
         keys = [whole.cache_key, requested.sorted_key] if relation.takes_whole_list else [whole.cache_key]
         entries = [pages.cache.peek(key) for key in keys]
-        if any(entry and pages.may_hold({owner.pk: entry[1]}) for entry in entries):
+        if any(entry and request.state.validators.is_latest(owner.pk, entry[1]) for entry in entries):
             continue  # it is cached, if nothing was written
         if _is_known(whole.relation, owner):
             lists.append(whole)

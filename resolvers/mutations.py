@@ -260,8 +260,7 @@ def _edit(request: Request, hierarchy: Hierarchy, asked: Asked, keys: Mapping[st
                 found[named.field] = path
     if faults.errors:
         asked = replace(asked, faults=[*faults.errors, *asked.faults])
-    # A store that has a version has no lag.
-    settle = request.settle_seconds if request.state.store_version is None else 0.0
+    settle = request.settle_seconds if request.state.validators.has_lag else 0.0
     made = asked.edit(Places(hierarchy, found, settle))
     _check(request, made)
     if isinstance(asked, AskedCreate) and asked.level is None:  # nothing says what else would be wrong with it

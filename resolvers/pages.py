@@ -43,7 +43,7 @@ Plan = tuple[Planner, dict[ListRequest, int]]  # of lists of one hierarchy, with
 
 def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[object]:
     """For each node a true value unless its counts show that nothing lies below it."""
-    if request.state.store_version is not None:
+    if not request.state.validators.has_lag:
         return list(map(_KIDS, owners))
     # The counts of a root from an index may be older than a move's commit.
     return [owner.is_root or owner.kids for owner in owners]
@@ -73,7 +73,7 @@ def _requests(asked: Sequence[Asked]) -> list[ListRequest]:
 
 async def _read_lists(request: Request, asked: Sequence[Asked]) -> list[Page | Exception]:
     state = request.state
-    if state.store_version is None and not state.tree_versions.keys() >= {one.pk for _, some in asked for one in some}:
+    if state.validators.need_versions and not {one.pk for _, own in asked for one in own} <= state.tree_versions.keys():
         needed = [one.owner.pk for one in _requests(asked) if one.owner.is_root or not one.is_empty]
         await state.read_versions(needed)
     pages: list[Page | Exception | ListRequest] = []
@@ -117,8 +117,8 @@ def _cached(request: Request, relation: Relation, owners: Sequence[Record]) -> l
 def _without_read(request: Request, requested: ListRequest) -> Page | CladeError | ListRequest:
     """The page of a list that is empty, or the error of wrong arguments; the list itself if it has to be read."""
     relation, arguments = requested.relation, requested.relation.arguments
-    # The counts of a root from a list of roots may be older than a move's commit, unless the store has a version.
-    has_counts = request.state.store_version is not None or not requested.owner.is_root
+    # The counts of a root from a list of roots may be older than a move's commit.
+    has_counts = not (request.state.validators.has_lag and requested.owner.is_root)
     if has_counts and requested.is_empty and not arguments.is_narrow:
         return _EMPTY_WITH_TOTAL if relation.total else _EMPTY
     try:

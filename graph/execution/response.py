@@ -34,7 +34,6 @@ from graph.errors import (
 )
 from resolvers.access.callers import Caller
 from resolvers.access.grants import Grants
-from resolvers.session.cache import Validators
 from resolvers.session.reads import ReadState
 from store.cache import BoundedCache
 from store.errors import BudgetExceeded
@@ -115,13 +114,13 @@ def too_large(error: BudgetExceeded, extensions: dict[str, Any], *, is_mutation:
 
 @dataclass(frozen=True)
 class Entry:
-    """A response as JSON, and its errors, the validators of all that it was read from, and the trees and hierarchies
-    that it depends on.
+    """A response as JSON, and its errors, the validator of all that it was read from, and the trees and hierarchies
+    that it depends on, if their versions show that it is current.
     """
 
     body: bytes
     errors: Sequence[Any]
-    validators: Validators
+    validator: object
     etag: str
     partitions: frozenset[str]
 
@@ -142,28 +141,25 @@ class ResponseCache:
     def at_store_version(self, key: Hashable) -> Entry | None:
         """The entry if the version of the whole store validates it."""
         entry = self._entries.get(key)
-        if entry is None or (version := entry.validators.get(None)) is None or version != self._store_version():
-            return None
-        return entry
+        return entry if entry is not None and entry.validator == self._store_version() else None
 
     async def get(self, key: Hashable, state: ReadState) -> Entry | None:
         """The entry if it is current; on DynamoDB this is one read of its tree versions."""
         entry = self._entries.get(key)
-        if entry is None or await state.validate(entry.validators):
+        if entry is None or await state.validate(entry.partitions, entry.validator):
             return entry
         if self._entries.get(key) is entry:  # otherwise another request replaced it meanwhile
             self._entries.drop(key)
         return None
 
     def put(self, key: Hashable, body: bytes, errors: Sequence[Any], state: ReadState) -> None:
-        """Cache a response, which was made of what `state` has read, if that has validators; for callers with grants
-        only where the version of the store validates it, and no move runs in what was read.
+        """Cache a response, which was made of what `state` has read, if that has a validator; for callers with grants
+        only where no move runs in what was read.
         """
-        grants = state.grants
-        if grants is not None and (state.store_version is None or state.moves is not None):
-            return
-        if (validators := state.validators()) is not None:
-            self._entries.put(key, Entry(body, errors, validators, _etag(body, grants), state.validating_partitions))
+        partitions, grants = state.validating_partitions, state.grants
+        validator = state.validators.of(partitions)
+        if validator is not None and (grants is None or state.moves is None):
+            self._entries.put(key, Entry(body, errors, validator, _etag(body, grants), partitions))
 
 
 def _weight(key: Hashable, entry: Entry) -> int:

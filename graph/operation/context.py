@@ -29,7 +29,8 @@ class Context:
 
     def snapshot_if_torn(self) -> Store | None:
         """A snapshot to read instead where something was written between the reads; None for a consistent answer."""
-        return self.request.store.snapshot() if self.request.state.is_outdated else None
+        store = self.request.store
+        return None if store.version() == self.request.state.store_version else store.snapshot()
 
     def begin_in(self, store: Store) -> None:
         """Reset everything, and read the whole answer from this store."""

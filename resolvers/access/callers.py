@@ -62,7 +62,7 @@ class ApiKeyAuthenticator:
         if (parts := parse_key(text)) is None:
             raise InvalidCredential("The API key is malformed.")
         key_id, secret = parts
-        store_version = self._store.version()  # None on DynamoDB
+        store_version = self._store.version()
         read_at, found = self._found.get(key_id) or (None, None)  # an empty list for an unknown id
         if found is None or read_at != store_version:
             try:

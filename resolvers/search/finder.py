@@ -83,16 +83,16 @@ async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -
     found: SearchIndex | None = state.pages.get(None, key)
     if found is not None:
         return found
-    if not current and state.store_version is None and (hint := state.pages.cache.peek(key)) is not None:
+    if not current and state.validators.need_versions and (hint := state.pages.cache.peek(key)) is not None:
         read_at, found = hint[0]
         if state.pages.versions.clock() - read_at <= MARGIN_SECONDS:
             return found
     began = state.pages.versions.clock()
     found = await _read(request, hierarchy)
-    if state.store_version is not None:
-        state.pages.put(None, key, found, 0)
-    else:
+    if state.validators.need_versions:
         state.pages.cache.put_hint(key, (began, found))
+    else:
+        state.pages.put(None, key, found, 0)
     return found
 
 

@@ -11,10 +11,10 @@ version of the whole store, which differs after any write by anyone.
 """
 
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, cast
+from typing import Any
 
 from resolvers.session.scheduler import CoalescedReads
 from store.cache import BoundedCache
@@ -28,10 +28,9 @@ TREE_BYTES = 1_000  # memory of one version
 RECORD_BYTES = 2_000
 
 Page = tuple[Any, int, object]  # what was read, its weight in records, and its validator
+ListKey = tuple[str, str, Hashable]  # the key of the owner, and what identifies the list among those of any owner
 Partition = str | frozenset[str] | None
 """A partition that validates a page, or several together; None for all: only the version of the whole store does."""
-Validators = dict[str | None, object]
-"""Validators by partition: a tree or the roots of a hierarchy; that of the whole store by None."""
 
 
 @dataclass(slots=True)
@@ -117,8 +116,8 @@ class PageCache(BoundedCache[Hashable, Page]):
         self.tree_versions = TreeVersionCache() if tree_versions is None else tree_versions
         self.coalesced = CoalescedReads()
 
-    def page(self, key: Hashable, validator: object) -> Any:
-        """The page that was cached for this request under this validator, or None."""
+    def page(self, key: Hashable, validator: object | None) -> Any:
+        """The page that was cached for this request under this validator, or None; nothing is under None."""
         found = self._entries.get(key)  # `get`, but without its call, since this is done for each node
         if found is None or found[2] != validator:
             return None
@@ -127,11 +126,11 @@ class PageCache(BoundedCache[Hashable, Page]):
         return found[0]
 
     def pages(self, keys: Iterable[Hashable], validators: Iterable[object]) -> list[Any]:
-        """The same for many requests, each with its validator; None for one without a validator."""
+        """The same for many requests, each with its validator."""
         entries, found = self._entries, list[Any]()
         for key, validator in zip(keys, validators, strict=False):
             entry = entries.get(key)
-            if entry is None or validator is None or entry[2] != validator:
+            if entry is None or entry[2] != validator:
                 found.append(None)
             else:
                 entries.move_to_end(key)
@@ -144,10 +143,10 @@ class PageCache(BoundedCache[Hashable, Page]):
         found = self._entries.get(key)
         return None if found is None else (found[0], found[2])
 
-    def put_page(self, key: Hashable, validator: object, page: Any, records: int) -> None:
-        """Cache a page of so many records, which was read under this validator."""
+    def put_page(self, key: Hashable, validator: object | None, page: Any, records: int) -> None:
+        """Cache a page of so many records, which was read under this validator, if there is one."""
         found = self._entries.get(key)
-        if found is None or found[2] != validator:
+        if validator is not None and (found is None or found[2] != validator):
             self.put(key, (page, records + 1, validator))
 
     def put_hint(self, key: Hashable, hint: Any) -> None:
@@ -155,47 +154,107 @@ class PageCache(BoundedCache[Hashable, Page]):
         self.put(key, (hint, 1, object()))
 
 
-class CachedPages:
-    """The part of the page cache that one attempt at a response may use, and the validators under which it does.
+class StoreValidators:
+    """The validator of everything that an attempt at a response reads, where the store has a version; each member is as
+    in `TreeValidators`.
+    """
 
-    With a `store_version` that is the validator of everything. Without one each tree whose version the attempt has read
-    has a validator of its own, once that version is settled; without it nothing of the tree is taken from the cache or
-    added. `cache` is all of it, for hints, and `versions` are those that the process has seen. `has_lookups` is whether
+    __slots__ = ("_store_version",)
+    need_versions = False
+    has_lag = False
+
+    def __init__(self, store_version: object) -> None:
+        self._store_version = store_version
+
+    def of(self, partition: Partition) -> object:
+        return self._store_version
+
+    def of_lists(self, keys: Iterable[ListKey]) -> Iterable[object]:
+        return repeat(self._store_version)
+
+    def of_version(self, version: TreeVersion | None) -> object:
+        return self._store_version
+
+    def is_latest(self, partition: str | frozenset[str], validator: object) -> bool:
+        return validator == self._store_version
+
+    def use(self, version: TreeVersion) -> None:
+        pass
+
+    def drop(self, partitions: Iterable[str]) -> None:
+        pass
+
+
+class TreeValidators:
+    """The validators of what an attempt at a response reads, where each tree has a version of its own: those of the
+    trees whose versions it has read and may use, once these are settled.
+    """
+
+    need_versions = True
+    """Whether versions have to be read before anything has a validator."""
+    has_lag = True
+    """Whether a read may miss what was written before it, unless it is strongly consistent."""
+
+    def __init__(self, versions: TreeVersionCache) -> None:
+        self._versions = versions
+        self._began = versions.clock()
+        self._used: dict[Partition, object] = {}
+
+    def of(self, partition: Partition) -> object | None:
+        """The validator of what is read of a partition, or of several together; None if nothing may be cached of it."""
+        if isinstance(partition, frozenset):
+            found = frozenset(map(self._used.get, partition))
+            return found if found and None not in found else None
+        return self._used.get(partition)
+
+    def of_lists(self, keys: Iterable[ListKey]) -> Iterable[object]:
+        """The validator of each of these lists."""
+        return [self._used.get(key[0]) for key in keys]
+
+    def of_version(self, version: TreeVersion | None) -> object | None:
+        """The validator of what is read of a tree of which this version was read, whether or not that is used."""
+        return None if version is None else self._versions.validator(version, self._began)
+
+    def is_latest(self, partition: str | frozenset[str], validator: object) -> bool:
+        """Whether a partition has this validator, or several have, if nothing was written since the process last read
+        their versions.
+        """
+        last = self._versions.last_validator
+        return validator == (frozenset(map(last, partition)) if isinstance(partition, frozenset) else last(partition))
+
+    def use(self, version: TreeVersion) -> None:
+        """Use what a tree version validates that this attempt has read, or may take for current."""
+        self._used[version.partition] = self.of_version(version)
+
+    def drop(self, partitions: Iterable[str]) -> None:
+        """Use nothing of these partitions any more."""
+        for partition in partitions:
+            self._used.pop(partition, None)
+
+
+class CachedPages:
+    """The part of the page cache that one attempt at a response may use: what its `validators` validate.
+
+    `cache` is all of it, for hints, and `versions` are those that the process has seen. `has_lookups` is whether
     results of lookups are in this part: not where running moves or grants hide nodes.
     """
 
-    def __init__(self, page_cache: PageCache, store_version: object, usage: ReadUsage) -> None:
+    def __init__(self, page_cache: PageCache, validators: StoreValidators | TreeValidators, usage: ReadUsage) -> None:
         self.versions = page_cache.tree_versions
         self.has_lookups = True
-        self.cache, self._usage = page_cache, usage
-        self._store_version = store_version
-        self._began = self.versions.clock()
-        self._validators: Validators = {}
-
-    def _validator(self, partition: Partition) -> object | None:
-        """The validator of what is read of a partition; None if nothing may be cached of it."""
-        if self._store_version is not None:
-            return self._store_version
-        if isinstance(partition, frozenset):
-            found = frozenset(map(self._validators.get, partition))
-            return None if None in found else found
-        return self._validators.get(partition)
+        self.cache, self._validators, self._usage = page_cache, validators, usage
 
     def get(self, partition: Partition, key: Hashable) -> Any:
         """The page at a key, if nothing was written to its partition since it was read; else None."""
-        validator = self._validator(partition)
-        return None if validator is None else self.cache.page(key, validator)
+        return self.cache.page(key, self._validators.of(partition))
 
-    def of_lists(self, keys: Sequence[tuple[str, str, Hashable]]) -> list[Any]:
-        """The pages at keys that begin with their partitions, as `get`."""
-        if self._store_version is not None:
-            return self.cache.pages(keys, repeat(self._store_version))
-        return self.cache.pages(keys, [self._validators.get(key[0]) for key in keys])
+    def of_lists(self, keys: Sequence[ListKey]) -> list[Any]:
+        """The pages at these keys, as `get`."""
+        return self.cache.pages(keys, self._validators.of_lists(keys))
 
     def put(self, partition: Partition, key: Hashable, page: Any, records: int = 1) -> None:
         """Cache a page of so many records, if it has a validator."""
-        if (validator := self._validator(partition)) is not None:
-            self.cache.put_page(key, validator, page, records)
+        self.cache.put_page(key, self._validators.of(partition), page, records)
 
     def lookups(self, keys: Iterable[tuple[str | None, Hashable]]) -> list[Any] | None:
         """The results of lookups at all of these partitions and keys; None if one has to be read."""
@@ -209,39 +268,3 @@ class CachedPages:
         """Cache the result of a lookup. Its records have pages of their own."""
         if self.has_lookups:
             self.put(partition, key, found, records=0)
-
-    def validator(self, version: TreeVersion | None) -> object | None:
-        """The validator of what is read of a tree, of which this version was read; None if nothing may be cached."""
-        if self._store_version is not None or version is None:
-            return self._store_version
-        return self.versions.validator(version, self._began)
-
-    def use_version(self, version: TreeVersion) -> None:
-        """Use what a tree version validates that this request has read, or may take for current."""
-        if (validator := self.validator(version)) is not None:
-            self._validators[version.partition] = validator
-        else:
-            self._validators.pop(version.partition, None)
-
-    def drop(self, partitions: Collection[str]) -> None:
-        """Use nothing of these partitions any more."""
-        for partition in partitions:
-            self._validators.pop(partition, None)
-
-    def validators(self, partitions: Collection[str]) -> Validators | None:
-        """The validators of all that was read of these partitions; None if one has none."""
-        if self._store_version is not None:
-            return {None: self._store_version}
-        found: Validators = {partition: self._validators.get(partition) for partition in partitions}
-        return found if found and None not in found.values() else None
-
-    def holds(self, validators: Validators) -> bool:
-        """Whether all of these validators are those of this request."""
-        return all(self._validator(partition) == validator for partition, validator in validators.items())
-
-    def may_hold(self, validators: Validators) -> bool:
-        """Whether these validators are current if nothing was written since their versions were read last."""
-        if self._store_version is not None:
-            return self.holds(validators)
-        last = self.versions.last_validator
-        return all(last(cast(str, partition)) == validator for partition, validator in validators.items())

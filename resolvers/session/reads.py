@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from resolvers.access.grants import Grants, VisibilityFilter, may_read
 from resolvers.session.budget import raise_first_error
-from resolvers.session.cache import CachedPages, PageCache, Validators
+from resolvers.session.cache import CachedPages, PageCache, StoreValidators, TreeValidators
 from resolvers.session.moves import RunningMoves
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.session.scheduler import Items, ReadScheduler, StartedRead, outcome_of
@@ -32,11 +32,11 @@ LIST_UNITS = 32.0  # expected of a list; few consume more, since the nodes of a 
 
 
 class ReadState:
-    """The nodes and tree versions that were read at `store_version`, and the reads that bring them: each is started
+    """The nodes and tree versions that were read since `store_version`, and the reads that bring them: each is started
     once, and awaited by everyone who needs it.
 
-    `store_version` is None where the store has none. `moves` are the running moves that were found, `filter` what they
-    and the grants let see; both None where nothing is hidden. `pages` are the cached ones that may be used.
+    `moves` are the running moves that were found, `filter` what they and the grants let see; both None where nothing is
+    hidden. `pages` are the cached ones that may be used, because of `validators`.
     `partitions_read` are the trees and hierarchies that were read, `is_of_trees` whether their versions show that the
     response is still current: not after a search, nor after the lookup of an unknown id, which a write to any other
     tree may change. With `accepts_stale` a tree version that was read a short time ago is taken for current.
@@ -50,7 +50,8 @@ class ReadState:
         page_cache: PageCache,
         grants: Grants | None,
     ) -> None:
-        self.store_version = store.version()
+        self.store_version = version = store.version()
+        self.validators = TreeValidators(page_cache.tree_versions) if version is None else StoreValidators(version)
         self.records_read = RecordsRead()
         self.tree_versions: dict[str, TreeVersion] = {}
         self.moves: RunningMoves | None = None
@@ -62,16 +63,18 @@ class ReadState:
         self._strong: set[Key] = set()  # the keys of `_started` that were read with strong consistency
         self._has_ended = False
         self._logs: dict[str, set[str]] = {}  # by tree, the moves that were seen committed before its log was read
-        self.pages = CachedPages(page_cache, self.store_version, usage)
+        self.pages = CachedPages(page_cache, self.validators, usage)
         self.accepts_stale = False
         self._stale: set[str] = set()  # the trees whose version was not read by this request
-        self.restrict_to(grants)
+        self.grants: Grants | None = None
+        self.filter: VisibilityFilter | None = None
+        if grants is not None:
+            self.restrict_to(grants)
 
-    def restrict_to(self, grants: Grants | None) -> None:
+    def restrict_to(self, grants: Grants) -> None:
         """Show only what is granted; to be called before anything is read."""
-        self.grants = grants
-        self.filter = None if grants is None else VisibilityFilter(grants)
-        self.pages.has_lookups = grants is None
+        self.grants, self.filter = grants, VisibilityFilter(grants)
+        self.pages.has_lookups = False
 
     def end(self) -> None:
         """Cancel all reads and drop what was read; no read that is shared begins any more."""
@@ -82,11 +85,6 @@ class ReadState:
             read.cancel()
         self._started = {}
         self.records_read, self.tree_versions = RecordsRead(), {}
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether the store was written to since reading began, so that what was read may not fit together."""
-        return self._store.version() != self.store_version
 
     async def are_moves_unchanged(self) -> bool:
         """Whether everything that was read is of one side of each running move; else it has to be discarded."""
@@ -112,43 +110,36 @@ class ReadState:
 
     # -- what is cached ------------------------------------------------------------------------------------------------
 
-    def validators(self) -> Validators | None:
-        """The validators of everything that was read, None if something has none."""
-        if self.store_version is None and not self.is_of_trees:
-            return None
-        return self.pages.validators(self.partitions_read)
-
     @property
     def validating_partitions(self) -> frozenset[str]:
         """The trees and hierarchies whose versions validate the response; none if they do not validate all of it."""
         return frozenset(self.partitions_read if self.is_of_trees else ())
 
-    async def validate(self, validators: Validators) -> bool:
-        """Whether these validators are still those of their trees, whose versions are read, unless one clearly is not.
+    async def validate(self, partitions: frozenset[str], validator: object) -> bool:
+        """Whether this still is the validator of these partitions, whose versions are read, unless it clearly is not.
 
         Raises the error of a failed read.
         """
-        if not self.pages.may_hold(validators):
+        if not self.validators.is_latest(partitions, validator):
             return False
-        missing = [tree for tree in validators if tree is not None and not self._has_version(tree)]
-        if missing:
-            raise_first_error((await self.versions_of(missing)).values())
-        self.partitions_read.update(tree for tree in validators if tree is not None)
-        return self.pages.holds(validators)
+        if self.validators.need_versions:
+            raise_first_error((await self.versions_of(partitions)).values())
+        return self.validators.of(partitions) == validator
 
     async def cached_nodes(self, keys: Sequence[Hashable]) -> list[Any] | None:
         """The nodes at all of these keys, without a filter; None if one of them has to be read.
 
-        On DynamoDB the versions of their trees are read, if it is likely that nothing else has to be.
+        The versions of their trees are read where needed, if it is likely that nothing else has to be.
         """
-        if self.store_version is not None:
+        if not self.validators.need_versions:
             return self.pages.lookups([(None, key) for key in keys])
         found = [self.pages.cache.peek(key) for key in keys]
         if self.filter is not None or None in found:
             return None
         entries = cast(list[tuple[Record, object]], found)
         try:
-            if not await self.validate({record.pk: validator for record, validator in entries}):
+            trees, validators = frozenset([record.pk for record, _ in entries]), frozenset([one for _, one in entries])
+            if not await self.validate(trees, validators):
                 return None
         except CladeError:  # the ordinary way meets it again
             return None
@@ -177,8 +168,8 @@ class ReadState:
         return dict(zip(keys, items, strict=True))
 
     def read_again(self, keys: Iterable[Key]) -> None:
-        """Let these keys be read again, unless the store's version shows that nothing was written meanwhile."""
-        if self.store_version is None:
+        """Let these keys be read again, where their first read may have missed a write."""
+        if self.validators.has_lag:
             again = set(keys)
             self._forget_items(again.__contains__)
             for key in again & self.records_read.strong_nodes.keys():
@@ -197,10 +188,10 @@ class ReadState:
         return found
 
     async def read_versions(self, trees: Iterable[str]) -> None:
-        """Read the versions of these trees, which validate what is cached and plan what is not, unless the store has a
-        version; where that fails, whoever needs one meets it again.
+        """Read the versions of these trees where they are needed to validate what is cached; they plan what is not.
+        Where that fails, whoever needs one meets it again.
         """
-        if self.store_version is None and not (wanted := set(trees)) <= self.tree_versions.keys():
+        if self.validators.need_versions and not (wanted := set(trees)) <= self.tree_versions.keys():
             await self.versions_of(wanted)
 
     def items_once(self, span: KeyRange, limit: int) -> StartedRead[list[Item]]:
@@ -216,7 +207,7 @@ class ReadState:
         current: bool = True,
     ) -> list[Item]:
         """The items in a range that holds no nodes; with `current`, for a range of the table, as of now."""
-        strong = current and self.store_version is None
+        strong = current and self.validators.has_lag
         price = 2 if current else 1
         units = price * (PAGE_UNITS if limit is None else min(limit * LEAST_UNITS, PAGE_UNITS))
         call = partial(self._store.range, span, self._usage, limit=limit, reverse=reverse, strong=strong)
@@ -238,7 +229,7 @@ class ReadState:
         return found
 
     async def _items_once(self, keys: Sequence[Key], trees: Sequence[str], *, cached: bool, current: bool) -> Items:
-        strong = current and self.store_version is None
+        strong = current and self.validators.has_lag
         found: Items = {}
         if cached:
             found = {key: item for key in keys if (item := self.pages.get(None, ("item", key))) is not None}
@@ -269,21 +260,18 @@ class ReadState:
 
     def _has_version(self, tree: str) -> bool:
         if tree not in self.tree_versions:
-            version: TreeVersion | None = None
-            if self.store_version is not None:
-                version = self.pages.get(tree, tree)
-            elif self.accepts_stale and self.grants is None:
+            version: TreeVersion | None = self.pages.get(tree, tree)
+            if version is None and self.validators.need_versions and self.accepts_stale and self.grants is None:
                 version = self.pages.versions.fresh(tree)
+                self._stale.add(tree)
             if version is not None:
                 self._use_version(version)
-                if self.store_version is None:
-                    self._stale.add(tree)
         return tree in self.tree_versions
 
     def _use_version(self, version: TreeVersion) -> None:
         self.tree_versions[version.partition] = self._seen(version)
-        if self.grants is None and self.store_version is None:  # nothing is cached for callers who see a part only
-            self.pages.use_version(version)
+        if self.grants is None:  # nothing is cached of trees for callers who see a part only
+            self.validators.use(version)
 
     def _seen(self, version: TreeVersion) -> TreeVersion:
         """A version as the caller may use it: of a tree that is seen in part, the shape would disclose what else is
@@ -318,7 +306,7 @@ class ReadState:
         self.records_read.strong_nodes.update(moves.ancestors)
         self._forget_items(self._is_moving)
         self.pages.has_lookups = False
-        self.pages.drop(moves.trees)
+        self.validators.drop(moves.trees)
 
     # -- nodes by key --------------------------------------------------------------------------------------------------
 
@@ -402,7 +390,7 @@ class ReadState:
 
     def _has_node(self, key: Key, *, current: bool) -> bool:
         """Whether a node was read, by this request or an earlier one; if `current`, with strong consistency."""
-        nodes = self.records_read.strong_nodes if current and self.store_version is None else self.records_read.nodes
+        nodes = self.records_read.strong_nodes if current and self.validators.has_lag else self.records_read.nodes
         if key not in nodes and (record := self.pages.get(key.pk, key)) is not None:
             nodes[key] = self.records_read.nodes[key] = record
             if self._usage.trace is not None:
@@ -473,8 +461,8 @@ class ReadState:
         found: dict[Key, list[Record]] = {top.key: [top] for top in tops if not top.kids}
         missing: list[tuple[Read, Key, object | None]] = []
         for top in tops:
-            key, validator = ("subtree", top.key), self.pages.validator(self.tree_versions.get(top.pk))
-            cached = None if validator is None or top.key in found else self.pages.cache.page(key, validator)
+            key, validator = ("subtree", top.key), self.validators.of_version(self.tree_versions.get(top.pk))
+            cached = None if top.key in found else self.pages.cache.page(key, validator)
             if cached is not None:
                 found[top.key] = cached
             elif top.key not in found:
@@ -483,8 +471,7 @@ class ReadState:
         await self._scheduler.gather_all([self.range(read) for read, _, _ in missing])
         for read, top_key, validator in missing:
             records = found[top_key] = self.records_read.in_range(read.span) or []
-            if validator is not None:
-                self.pages.cache.put_page(("subtree", top_key), validator, records, len(records))
+            self.pages.cache.put_page(("subtree", top_key), validator, records, len(records))
         return [found[top.key] for top in tops]
 
     def count(self, span: KeyRange) -> StartedRead[int]:

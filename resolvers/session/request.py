@@ -57,7 +57,8 @@ class Request:
     def act_for(self, caller: Caller) -> None:
         """Show and change only what this caller may; to be called before anything is read."""
         self._caller, self.grants = caller, caller.reads
-        self.state.restrict_to(self.grants)
+        if self.grants is not None:
+            self.state.restrict_to(self.grants)
 
     def trace_reads(self) -> None:
         """List the calls of the store in `reads.trace`; to be called before anything is read."""
