@@ -33,7 +33,7 @@ OPERATIONS = (
     "fragment b on Area {{ name children(first: {1}) {{ nodes {{ key }} }} }}"
 )
 CREATED = (
-    'mutation {{ createGround(input: {{ parent: null, key: "{0}", name: "{1}", attributes: {{ area: {{ note: "{2}" }} }} }}) '
+    'mutation {{ createGround(input: {{ key: "{0}", name: "{1}", attributes: {{ area: {{ note: "{2}" }} }} }}) '
     "{{ node {{ path name note }} userErrors {{ code message }} }} }}"
 )
 SHARED = {
