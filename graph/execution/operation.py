@@ -189,7 +189,7 @@ class Execution:
                 return _cached(entry, call, context)
         bound = prepared.bound or self._plans.bind(prepared)
         if isinstance(bound, list):
-            return rejected(bound)
+            return rejected(prepared.located(bound))
         try:
             response = await (self._query if prepared.is_query else self._execute)(call, bound, context)
             request.budget.check_size(len(response.json or b""))
@@ -207,8 +207,8 @@ class Execution:
             raise refusal
         errors = sorted(result.errors or [], key=lambda error: position(error.path or (), result.data))
         if result.data is None and all(error.path is None for error in errors):  # the condition of a field is null
-            return rejected([request_error(error, BAD_USER_INPUT) for error in errors])
-        formatted = self._format(errors, context, shell.left_out) if errors else []
+            return rejected(call.prepared.located([request_error(error, BAD_USER_INPUT) for error in errors]))
+        formatted = self._format(call.prepared.located(errors), context, shell.left_out) if errors else []
         return executed(dumps({"data": result.data}), formatted, _extensions(call, context))
 
     async def _query(self, call: Call, bound: BoundPlan, context: Context) -> OperationResponse:
@@ -233,7 +233,7 @@ class Execution:
             if request.budget.refusal is not None:
                 raise request.budget.refusal
             errors += await run.faults.errors()
-        formatted = self._format(errors, context, run.faults.left_out) if errors else []
+        formatted = self._format(call.prepared.located(errors), context, run.faults.left_out) if errors else []
         partitions = frozenset[str]()
         if bound.is_cached and plan.query is not None and not plan.query.others:
             partitions = request.state.validating_partitions

@@ -11,7 +11,7 @@ from graphql.execution.values import VariableValues, get_variable_values
 from graph.errors import BAD_USER_INPUT, request_error
 from graph.execution.plan import LookAhead, OperationPlan, ReadField, arguments_of
 from graph.operation.document import ParsedDocument, nodes_in
-from graph.operation.prepared import Prepared
+from graph.operation.prepared import MAX_BOUND_CHARACTERS, Prepared
 from graph.operation.selection import SelectedFields, Types, has_variables
 from graph.types.fields import resolver_of
 from graph.types.lookups import LookupField, RootsField, Target
@@ -25,11 +25,6 @@ CHARACTER_BYTES = 130  # of memory that a plan takes for each character of its d
 
 MAX_PLANS_CHARACTERS = 300_000
 """Maximum characters of the documents of all plans, counted once for each plan: 40 MB in all."""
-
-MAX_BOUND_CHARACTERS = 500
-"""Maximum characters of a document with variables in its lists, for its bound plan to be cached: such a plan takes 25
-bytes a character for each request, of which there may be a thousand.
-"""
 
 _NO_VARIABLES = VariableValues({}, {})
 
@@ -107,6 +102,8 @@ class PlanCache:
             if isinstance(coerced, list):
                 return [request_error(error, BAD_USER_INPUT) for error in coerced]
             variables = coerced
+        if prepared.lifted:
+            variables = VariableValues(variables.sources, {**variables.coerced, **prepared.lifted})
         try:
             bound = BoundPlan(self._plan(prepared, variables), variables)
         except GraphQLError as error:  # the condition of a field of Query is null

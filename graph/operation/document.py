@@ -129,16 +129,26 @@ def id_in(sent: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
+Key = str | tuple[str, ...]
+"""The key of a document in its cache: its text, of a template what its documents have in common."""
+
+
 @dataclass(eq=False)
 class ParsedDocument:
-    """A valid query of so many characters."""
+    """A valid query of so many characters, with its key in the cache."""
 
     document: DocumentNode
     inputs: Inputs
     characters: int
+    key: Key
     is_cached: bool = False
     holders: dict[Hashable, BoundedCache[Any, Any]] = field(default_factory=dict)
     """The entries of other caches that hold this document, which are dropped with it."""
+
+    def put_into(self, cache: BoundedCache[Key, "ParsedDocument"]) -> None:
+        """Cache it, if it is not too long."""
+        cache.put(self.key, self)
+        self.is_cached = self.key in cache
 
     def hold(self, cache: BoundedCache[Any, Any], key: Hashable, value: object) -> None:
         """Cache what holds this document, for as long as it is cached itself."""
@@ -188,7 +198,9 @@ def parse_document(schema: GraphQLSchema, limits: DocumentLimits, query: str) ->
     if hide:  # one rule of graphql-core cannot hide its suggestions
         for found in errors:
             found.message = found.message.partition(" Did you mean ")[0]
-    return [request_error(error, VALIDATION_FAILED) for error in errors] or ParsedDocument(document, inputs, len(query))
+    return [request_error(error, VALIDATION_FAILED) for error in errors] or ParsedDocument(
+        document, inputs, len(query), query
+    )
 
 
 class FieldsOnCorrectType(FieldsOnCorrectTypeRule):

@@ -4,7 +4,7 @@ A `Prepared` leads to its document, which most requests share with others, and t
 variables. Neither cache can be emptied by requests that are sent once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -12,8 +12,9 @@ import orjson
 from graphql import FieldNode, GraphQLError, GraphQLSchema, OperationDefinitionNode, OperationType, get_operation_ast
 
 from graph.errors import NO_OPERATION
-from graph.operation.document import GraphQLRequest, ParsedDocument, parse_document
+from graph.operation.document import GraphQLRequest, Key, ParsedDocument, parse_document
 from graph.operation.limits import DocumentLimits
+from graph.operation.literals import Templates, Values, relocate, scan
 from store.cache import SieveCache
 
 MAX_DOCUMENTS = 1_000  # cached
@@ -24,6 +25,11 @@ CHARACTER_BYTES = 300  # of memory, at most, that a parsed query takes for each 
 MAX_PREPARED_BYTES = 2_000  # of a request that is cached
 MAX_PREPARED_REQUEST_BYTES = 8_000_000  # of memory for all of them
 PREPARED_BYTES_EACH = 50  # of memory for each byte that is sent: lists in lists, and the plan that is bound to them
+
+MAX_BOUND_CHARACTERS = 500
+"""Maximum characters of a document with variables in its lists, for its bound plan to be cached: such a plan takes 25
+bytes a character for each request, of which there may be a thousand.
+"""
 
 PUBLIC_FIELDS = frozenset({"__typename", "__schema", "__type", "_service"})
 """The fields that need no credential: gateways and code generators request the schema without one."""
@@ -46,6 +52,8 @@ class Prepared:
     is_mutation = is_subscription = False
     digest: bytes | None = None
     size = 0  # in bytes as sent
+    lifted: Values | None = None
+    """The literals that are variables of its document, which is a template."""
     bound: Any = None
     """The plan bound to the variables, where the `PlanCache` keeps it."""
 
@@ -62,20 +70,27 @@ class Prepared:
         self.is_public = all(isinstance(one, FieldNode) and one.name.value in PUBLIC_FIELDS for one in fields)
         self.digest = _digest(self.request) if self.is_query else None
 
+    def located(self, errors: Sequence[GraphQLError]) -> Sequence[GraphQLError]:
+        """Errors of its document with their places in its text."""
+        if errors and self.lifted is not None:
+            relocate(errors, self.document, self.request.query)
+        return errors
+
 
 class RequestCache:
     """Prepares requests on a schema, each of the same bytes once, and each document once."""
 
     def __init__(self, schema: GraphQLSchema, limits: DocumentLimits = DocumentLimits()) -> None:
         self._schema, self._limits = schema, limits
-        self._documents: SieveCache[str, ParsedDocument] = SieveCache(
+        self._documents: SieveCache[Key, ParsedDocument] = SieveCache(
             "documents",
             KEPT_CHARACTERS,
             max_entries=MAX_DOCUMENTS,
-            weigh=lambda query, _: len(query),
+            weigh=lambda _, document: document.characters,
             bytes_each=CHARACTER_BYTES,
             evicted=lambda _, document: document.release(),
         )
+        self._templates = Templates(schema, self._documents)
         self._requests: SieveCache[tuple[bytes, Read], Prepared] = SieveCache(
             "requests",
             MAX_PREPARED_REQUEST_BYTES,
@@ -88,17 +103,21 @@ class RequestCache:
         key = sent, read
         found = self._requests.get(key)
         if found is not None:
-            self._documents.used.add(found.request.query)
+            self._documents.used.add(found.document.key)
             return found
         found = self.prepare(read(sent))
         found.size = len(sent)
-        if len(sent) <= MAX_PREPARED_BYTES and not found.errors:
+        is_short = found.lifted is None or len(found.request.query) <= MAX_BOUND_CHARACTERS
+        if len(sent) <= MAX_PREPARED_BYTES and not found.errors and is_short:
             found.document.hold(self._requests, key, found)
         return found
 
     def prepare(self, request: GraphQLRequest) -> Prepared:
         """A request that is not cached itself."""
-        document = self._documents.get(request.query) or self._parse(request.query)
+        lifted = None
+        document: ParsedDocument | list[GraphQLError] | None = self._documents.get(request.query)
+        if document is None:
+            document, lifted = self._new(request.query)
         if isinstance(document, list):
             return Prepared(request, document)
         operation = get_operation_ast(document.document, request.operation_name)
@@ -106,6 +125,7 @@ class RequestCache:
             return Prepared(request, [_no_operation(request.operation_name)])
         prepared = Prepared(request, [])
         prepared.choose(document, operation)
+        prepared.lifted = lifted
         inputs = document.inputs[prepared.name or ""]
         try:  # they are counted before any is coerced
             self._limits.check_inputs(self._schema, operation, inputs, request.variables or {})
@@ -113,12 +133,17 @@ class RequestCache:
             prepared.errors = [error.with_traceback(None)]  # whose frames hold the request
         return prepared
 
-    def _parse(self, query: str) -> ParsedDocument | list[GraphQLError]:
+    def _new(self, query: str) -> tuple[ParsedDocument | list[GraphQLError], Values | None]:
+        """A document that is not cached, or a template with the document's literals."""
+        scanned = scan(query)
+        if scanned is not None and (found := self._templates.find(query, scanned)) is not None:
+            return found
         parsed = parse_document(self._schema, self._limits, query)
         if isinstance(parsed, ParsedDocument):
-            self._documents.put(query, parsed)
-            parsed.is_cached = query in self._documents
-        return parsed
+            parsed.put_into(self._documents)
+            if scanned is not None:
+                self._templates.remember(scanned, parsed)
+        return parsed, None
 
 
 def _digest(request: GraphQLRequest) -> bytes | None:

@@ -1,8 +1,11 @@
-"""Broken documents: valid ones with one change that makes most of them invalid."""
+"""Changed documents: broken ones, by one change that makes most invalid, and valid ones by other literals."""
 
 import random
 import re
 from collections.abc import Callable
+
+from graphql import GraphQLSyntaxError, Source, TokenKind
+from graphql.language import Lexer
 
 from tests.outside.fuzzer.client import Document
 
@@ -29,6 +32,26 @@ def beyond(random_: random.Random) -> Document:
         "{ ...A } fragment A on Query { " + "...B " * 90 + "} fragment B on Query { " + "...C " * 90 + "} "
         "fragment C on Query { __typename }",
     )))  # fmt: skip
+
+
+def other_literals(query: str) -> str | None:
+    """The document with other strings and numbers, equal where these are; None where there are none."""
+    changed, end, lexer = "", 0, Lexer(Source(query))
+    try:
+        while (token := lexer.advance()).kind is not TokenKind.EOF:
+            text = query[token.start : token.end]
+            if token.kind is TokenKind.INT and len(text) < 9:
+                text = str(int(text) + 1)
+            elif token.kind is TokenKind.FLOAT and text.lstrip("-").replace(".", "").isdigit():
+                text += "1"
+            elif token.kind in (TokenKind.STRING, TokenKind.BLOCK_STRING):
+                quotes = '"' if token.kind is TokenKind.STRING else '"""'
+                text = f"{text.removesuffix(quotes)}z{quotes}"
+            changed, end = changed + query[end : token.start] + text, token.end
+    except GraphQLSyntaxError:
+        return None
+    changed += query[end:]
+    return None if changed == query else changed
 
 
 def _word(random_: random.Random, query: str) -> str:

@@ -7,6 +7,7 @@ from graphql import OperationDefinitionNode, parse
 
 from tests.outside.failures import Wrong
 from tests.outside.fuzzer import compare, damage, snapshot
+from tests.outside.fuzzer.broken import other_literals
 from tests.outside.fuzzer.client import Client, Document, Reply
 from tests.outside.fuzzer.compare import Difference
 from tests.outside.fuzzer.data import DataSet
@@ -90,9 +91,14 @@ class Session:
     def check(self, document: Document, *, is_broken: bool = False) -> tuple[Document, Difference] | None:
         """What is wrong with the answer to a document, and the document that shows it; None if nothing is.
 
-        It is asked with its values, with others, and again with the first ones, which gives the same bytes.
+        It is asked with its values, with others, and again with the first ones, which gives the same bytes. Before
+        all, one is asked that differs in its literals, so that the document is bound to what was compiled of that one,
+        and compiled itself when it comes again.
         Of a broken one that graphql-js takes for valid it is open whether a scalar's own rules refuse it.
         """
+        if (kin := other_literals(document.query)) is not None:
+            self.client.ask(Document(kin, document.variables))
+            self.counts["documents after one with other literals"] += 1
         first = self.client.ask(document)
         if found := self._check_one(document, first, is_broken=is_broken):
             return found
