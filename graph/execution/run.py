@@ -175,7 +175,7 @@ class Run:
         calls: list[Any] = [self._call(root, given) for root, given in bound.called]
         if bound.lookups:
             calls.append(find_nodes(request, bound.lookups))
-        outcomes: list[Any] = [*await self._outcomes(calls)] if calls else []
+        outcomes: list[Any] = [*await self._request.scheduler.gather_outcomes(calls)] if calls else []
         found: Any = outcomes.pop() if bound.lookups else []
         left = None if isinstance(found, Exception) else iter(found)
         for root, targets in bound.looked_up:
@@ -197,15 +197,6 @@ class Run:
         found = await found if isawaitable(found) else found
         return found if root.many else [] if found is None else [found]
 
-    async def _outcomes(self, calls: Sequence[Any]) -> Sequence[Outcome]:
-        """The results of calls whose reads are made together, or the errors of failed ones."""
-        if len(calls) > 1:
-            return await self._request.scheduler.gather_outcomes(calls)
-        try:
-            return [await calls[0]]
-        except Exception as error:
-            return [error]
-
     async def _read_levels(self) -> None:
         """Read all that the objects select, then what the objects found there select, to the bottom."""
         request = self._request
@@ -221,7 +212,9 @@ class Run:
             self._fields = self._bytes = 0
             if not readings:
                 return
-            results = await self._outcomes([read(request, asked) for read, (asked, _) in readings.items()])
+            results = await self._request.scheduler.gather_outcomes(
+                [read(request, asked) for read, (asked, _) in readings.items()]
+            )
             size = 0
             for (_, takers), result in zip(readings.values(), results, strict=True):
                 left = iter(repeat(result) if isinstance(result, Exception) else result)
