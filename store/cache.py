@@ -75,7 +75,8 @@ class BoundedCache(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Cache a value, in the place of an older one."""
-        self.drop(key)
+        if key in self._entries:
+            self.drop(key)
         weight = self._weigh(key, value)
         if weight > self.max_weight or self._max_entries < 1:
             return

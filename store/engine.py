@@ -258,7 +258,7 @@ def units_of(size: int, *, strong: bool = False) -> float:
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
     """
-    return max(1, -(-size // UNIT_BYTES)) * (1.0 if strong else 0.5)
+    return (-(-size // UNIT_BYTES) or 1) * (1.0 if strong else 0.5)
 
 
 class RecordCache:

@@ -36,7 +36,7 @@ from store.sqlite.table import (
     decode,
     decode_record,
     row_of,
-    total_size,
+    sizes,
     where,
 )
 
@@ -89,7 +89,7 @@ class SQLiteStore:
                 reads.check()
                 chunk = wanted[start : start + CHUNK]
                 rows = self._rows(chunk)
-                units = sum(units_of(total_size([row]), strong=strong) for row in rows)
+                units = sum([units_of(size, strong=strong) for size in sizes(rows)])
                 units += (len(chunk) - len(rows)) * units_of(0, strong=strong)
                 reads.add(items=len(rows), units=units)
                 if reads.trace is not None:
@@ -141,7 +141,7 @@ class SQLiteStore:
             size = 0
             while some := rows.fetchmany(CHUNK_LENGTH):
                 found += some
-                size += total_size(some)
+                size += sum(sizes(some))
                 if units_of(size, strong=strong) > reads.units_left:
                     break
         units = units_of(size, strong=strong)
@@ -179,7 +179,7 @@ class SQLiteStore:
         while True:
             with self.database.translated():
                 rows = self.database.connection().execute(SCAN, (*after, self.now(), SCAN_ITEMS)).fetchall()
-                size = total_size(rows)
+                size = sum(sizes(rows))
                 page = list(map(checked_item, rows))
             if not rows:
                 return

@@ -1,7 +1,6 @@
 """SQLite table: its schema and statements, and its rows: items as msgpack in the column `body`, decoded and checked."""
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -98,10 +97,10 @@ def decode_record(body: bytes) -> Record:
     return record if is_whole else Record.of(decode(body))
 
 
-def total_size(rows: Iterable[Sequence[Any]]) -> int:
-    """The bytes of the items in these rows together, which begin with the body; raises Undecodable."""
+def sizes(rows: Iterable[Sequence[Any]]) -> list[int]:
+    """The bytes of the items in these rows, which begin with the body; raises Undecodable."""
     try:
-        return sum(map(len, map(itemgetter(0), rows)))  # in a damaged row it is not bytes
+        return [len(row[0]) for row in rows]  # in a damaged row it is not bytes
     except TypeError as error:
         raise Undecodable("a row has no content") from error
 
