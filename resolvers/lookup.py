@@ -50,7 +50,8 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, KeyRange, Path, depth_of, hierarchy_of, id_key, node_key
 from store.model.records import Record
 
-MAX_HINTED = 500  # lists that are planned by nodes which may have changed
+MAX_HINTED = 500  # lists that are planned by nodes which may have changed, in vain
+HINTED_SHARE = 4  # so that of the requests that are left most are for lists that are needed
 MAX_MOVES_FOLLOWED = 4  # of one node, while it is looked up by its id
 
 _LISTS = (RelationKind.CHILDREN, RelationKind.DESCENDANTS)
@@ -267,6 +268,7 @@ def _planned(
     had then are the owners of further lists.
     """
     lists, pages, budget = list[ListRequest](), request.state.pages, request.budget
+    most = min(MAX_HINTED, request.reads.requests_left / HINTED_SHARE)
     ahead = [(owner, relation) for relation in selection.on(hierarchy.name, owner.level)]
     for owner, relation in ahead:  # which grows
         requested, whole = list_request(owner, relation), list_request(owner, relation.whole)
@@ -277,7 +279,7 @@ def _planned(
         if _is_known(whole.relation, owner):
             lists.append(whole)
         page = entries[0][0] if entries[0] and not relation.takes_whole_list else None
-        if isinstance(page, Page) and len(ahead) + len(page.records) <= MAX_HINTED:
+        if isinstance(page, Page) and len(ahead) + len(page.records) <= most:
             on = relation.selection.on
             ahead += [(node, below) for node in page.records for below in on(hierarchy.name, node.level)]
     if not lists:

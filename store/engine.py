@@ -30,7 +30,7 @@ PAGE_UNITS = 128.0  # of the largest page, 1 MB, eventually consistent
 RECORD_BYTES = 1_900
 CONTENT_TIMES = 2
 MAX_RANGES = 20_000  # that are known to have been read
-RANGE_BYTES = 400  # of memory for one
+RANGE_BYTES = 200  # of memory for one
 
 
 @dataclass(slots=True)
@@ -269,13 +269,13 @@ class RecordCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._records: BoundedCache[bytes, Record] = BoundedCache("records", max_bytes, weigh=_size)
-        self._ranges: BoundedCache[tuple[str, str], bool] = BoundedCache("ranges", MAX_RANGES, bytes_each=RANGE_BYTES)
+        self._ranges: BoundedCache[int, bool] = BoundedCache("ranges", MAX_RANGES, bytes_each=RANGE_BYTES)
 
     def is_read_again(self, key_range: KeyRange) -> bool:
         """Whether a range was read before, or one that begins like it, so that its records are to be cached."""
         if not self._records.max_weight:
             return False
-        begin = key_range.partition, key_range.lo
+        begin = hash((key_range.partition, key_range.lo))  # keys may have 3 KB
         if self._ranges.get(begin):
             return True
         self._ranges.put(begin, True)

@@ -58,7 +58,7 @@ LITERAL = re.compile(
     | \"\"\" (?> [^"\\\ud800-\udfff]++ | \\\"\"\" | \\ | "{1,2}(?!") )*+ \"\"\"
     | "(?!"") (?> [^"\\\n\r\ud800-\udfff]++ | \\[^\n\r\ud800-\udfff] )*+ "
     | (?<![0-9A-Za-z_.\-]) -? (?:0|[1-9][0-9]*+) (?:\.[0-9]++)? (?:[eE][+\-]?[0-9]++)? (?![0-9A-Za-z_.])
-    | " )                                                              # of a string that does not end
+    | " [\s\S]* )                                                      # a string that does not end
     """,
     re.VERBOSE,
 )
@@ -140,12 +140,12 @@ def scan(query: str) -> Scanned | None:
     if len(query) > MAX_CHARACTERS or MARK in query:
         return None
     parts = LITERAL.split(query)
+    if len(parts) > 1 and not parts[-1] and parts[-2][0] == '"':  # which no document ends with
+        return None
     literals: list[str] = []
     numbers: dict[str, int] = {}
     for place in range(1, len(parts), 2):
         text = parts[place]
-        if text == '"':
-            return None
         if text[0] == "#":
             continue
         literals.append(text)

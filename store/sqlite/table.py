@@ -66,8 +66,8 @@ def decode(
     """The item in a body, with the keys of its row that it has not; raises Undecodable."""
     try:
         item = _decode(body)
-        if "pk" in item:  # the body of a node
-            item |= item.pop(OWN, {})
+        if OWN in item:  # the body of a node, which has its own keys
+            item |= item.pop(OWN)
             keys = {"parent": parent, "tier": tier}
         else:
             keys = {"pk": pk, "sk": sk, "parent": parent, "rank": rank}
@@ -82,7 +82,7 @@ def decode(
 def checked_item(row: Row) -> Item:
     """The item of a row; raises Undecodable, also where it has another key than the row."""
     item = decode(*row)
-    if (item["pk"], item.get("sk")) != row[1:3]:
+    if (item.get("pk"), item.get("sk")) != row[1:3]:
         raise Undecodable("a row has another key than its content")
     return item
 

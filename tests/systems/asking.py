@@ -75,12 +75,12 @@ class Client:
         self._schema, self._types = schema_of(*hierarchies)
         self._definitions = {cls.name: cls.definition() for cls in hierarchies}
         self._budget = budget or BudgetLimits(max_nodes)
-        self._page_cache = page_cache
+        self.page_cache = page_cache
         self._limits = limits
 
     async def ask(self, query: str, /, **variables: Any) -> Reply:
         witness = ReadRecorder(self._store)
-        request = Request(witness, self._definitions, self._budget, page_cache=self._page_cache)
+        request = Request(witness, self._definitions, self._budget, page_cache=self.page_cache)
         execution = Execution(self._schema, self._types, lambda: Context(request), limits=self._limits)
         answer = await answer_to(execution, query, variables, allow_mutations=False, report_reads=True)
         assert answer.executed, answer.body

@@ -8,6 +8,7 @@ import pytest
 from resolvers.access.grants import Grants
 from resolvers.lists.arguments import NoSelection
 from resolvers.lookup import find_nodes
+from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.connect import open_store
@@ -143,6 +144,16 @@ async def test_lists_below_a_list_that_was_read_before_are_read_in_its_round_aft
     replies = [await asked.ask(query) for _ in range(2)]
     assert replies[0].data == replies[1].data == (await client(store).ask(query)).data
     assert replies[1].rounds == 2, "there is another child, whose list is read in a round of its own"
+
+
+async def test_lists_that_are_read_ahead_take_no_budget_from_those_that_are_needed(store, other):
+    query = '{ area(path: "r") { children(first: 9) { nodes { path children(first: 5) { nodes { path name } } } } } }'
+    asked, budget = client(store), BudgetLimits(read_units=12.0)  # six requests
+    await warm(asked, query)
+    await plant(other, Ground, rows(NODES | {("r", "a3", "new"): "PLOT"}))
+    await asked.ask(query)  # by which this process learns of the write
+    scarce = Client(store, Ground, budget=budget, page_cache=asked.page_cache)
+    assert (await scarce.ask(query)).errors == (await Client(store, Ground, budget=budget).ask(query)).errors == []
 
 
 async def test_lists_below_a_list_of_roots_are_taken_from_the_cache_too(store):

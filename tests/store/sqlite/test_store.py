@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from store.connect import open_store
 from store.engine import ReadUsage
 from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, Uncertain
-from store.model.keys import Index, Key, KeyRange, below
-from store.model.records import ABSENT, Put
+from store.model.keys import Index, Key, KeyRange, below, subtree
+from store.model.records import ABSENT, Put, Record
 from store.sqlite.connection import LOG_BYTES, LOGS
 from store.sqlite.store import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
 
@@ -54,6 +55,25 @@ def log_bytes(path: Path) -> int:
 def rows(path: Path) -> int:
     with written(path) as connection:
         return int(connection.execute("SELECT count(*) FROM items").fetchone()[0])
+
+
+@pytest.mark.parametrize("name", ["pk", "sk"])
+async def test_a_node_whose_content_lost_a_key_is_damaged_in_every_read(path: Path, name: str) -> None:
+    """It is not taken for an item that is no node."""
+    node = Record.new("location", ("US",), "COUNTRY", "N", "n", "2026-11-20T12:00:00Z", {"note": "x"}, above=[])
+    await make(path, Put(node.item()))
+    with written(path) as connection:
+        body = msgspec.msgpack.decode(connection.execute("SELECT body FROM items").fetchone()[0])
+        del body[name]
+        connection.execute("UPDATE items SET body = ?", [msgspec.msgpack.encode(body)])
+    async with SQLiteStore(str(path)) as store:
+        (found,) = await store.get([node.key], ReadUsage())
+        with pytest.raises(CladeError):
+            Record.of(found or {})
+        with pytest.raises(CladeError):
+            await store.nodes(subtree("location#US", "#"), ReadUsage())
+        with pytest.raises(CladeError):
+            _ = [page async for page in store.scan(ReadUsage())]
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
