@@ -265,7 +265,7 @@ async function nodeField(node, name, args, info) {
   const field = info.parentType.getFields()[name];
   const replay = async () => place(await alone(info.parentType, field, args, everything(field.type), node));
   if (node.$damaged && name in node.$damaged) throw failure(node.$damaged[name]);
-  if (node.$isDamaged && Object.keys(args).length && name !== "history") return replay();
+  if (node.$isDamaged && Object.keys(args).length && !["history", "atRevision"].includes(name)) return replay();
   switch (name) {
     case "levelName": return node.level;
     case "parent": case "ancestors": {
