@@ -50,7 +50,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, KeyRange, Path, depth_of, hierarchy_of, id_key, node_key
 from store.model.records import Record
 
-MAX_HINTED = 500  # lists that are planned by nodes which may have changed, in vain
+MAX_HINTED = 500  # lists that are planned by nodes which may have changed, so that some may be read in vain
 HINTED_SHARE = 4  # so that of the requests that are left most are for lists that are needed
 MAX_MOVES_FOLLOWED = 4  # of one node, while it is looked up by its id
 

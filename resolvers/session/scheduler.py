@@ -148,12 +148,7 @@ class ReadScheduler:
 
         Calls that are made at once have the rounds of the one that has the most.
         """
-        if len(calls) == 1:
-            try:
-                return [await calls[0]]
-            except Exception as error:
-                return [error]
-        if not self._is_at_once:
+        if len(calls) == 1 or not self._is_at_once:
             return await gather_outcomes(calls)
         outcomes: list[T | Exception] = []
         before = last = self.rounds

@@ -259,12 +259,12 @@ class NodeParser:
         The records of a range that is read `again` are cached. Raises one of `INVALID_BODY` for an invalid response.
         """
         try:
-            page = self._split(body) if again else self._page(body)
-            nodes = (
-                self._decoded.records(map(_ENCODE, page.Items), self._decode)
-                if again
-                else list(map(self._record, page.Items))
-            )
+            if again:
+                page = self._split(body)
+                nodes = self._decoded.records(map(_ENCODE, page.Items), self._decode)
+            else:
+                page = self._page(body)
+                nodes = list(map(self._record, page.Items))
         except msgspec.ValidationError:
             answer = parse_answer(body)
             names = set(
