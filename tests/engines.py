@@ -11,15 +11,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 from tests.ports import free_port
+from tests.processes import Process
+from tests.waiting import eventually
 
 START_SECONDS = 60.0
-STOP_SECONDS = 60.0
 
 INDEX_DELAY_MS = "400"
 
@@ -44,39 +45,27 @@ class Engine:
     url: str
     exact: bool
     command: tuple[str, ...] = ()
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
 
     def start(self) -> None:
-        """Start the process and wait until it answers."""
+        """Start the process and wait until it accepts connections. Raises NoEngine with its output if it does not."""
         if not self.command:
             return
-        with tempfile.TemporaryFile() as output:
-            self.process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT)
-            try:
-                self._await_answer()
-            except NoEngine as error:
-                self.stop()
-                output.seek(0)
-                raise NoEngine(f"{error} It wrote: {output.read()[-2000:].decode(errors='replace')}") from None
+        self.process = Listener(*self.command, url=self.url)
+        try:
+            self.process.start()
+        except AssertionError as error:
+            raise NoEngine(f"{self.name} did not start. It wrote: {error}") from None
 
     def stop(self) -> None:
         """Terminate the process, or kill it if it does not end."""
-        if self.process is None:
-            return
-        self.process.terminate()
-        try:
-            self.process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(STOP_SECONDS)
-        self.process = None
+        if self.process is not None:
+            self.process.stop()
 
     def kill(self) -> None:
         """Kill the process."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(STOP_SECONDS)
-        self.process = None
 
     def address(self, table: str) -> str:
         """The URL of a table of this engine, for `open_store`."""
@@ -89,16 +78,16 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _await_answer(self) -> None:
-        host, port = self.url.removeprefix("http://").split(":")
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end:
-            if self.process is not None and self.process.poll() is not None:
-                raise NoEngine(f"{self.name} ended at once with status {self.process.returncode}.")
-            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
-                return
-            time.sleep(0.01)
-        raise NoEngine(f"{self.name} did not answer within {START_SECONDS:.0f} seconds.")
+
+class Listener(Process):
+    """A process that has started when it accepts connections."""
+
+    def answers(self) -> bool:
+        address = urlsplit(self.url)
+        with contextlib.suppress(OSError):
+            socket.create_connection((address.hostname, address.port), timeout=1).close()
+            return True
+        return False
 
 
 @dataclass
@@ -115,11 +104,11 @@ class ExtendDB(Engine):
 
     def _set(self, name: str, value: str) -> None:
         command = (self.command[0], "settings", "--config", str(self.config), "set", name, value)
-        end = time.monotonic() + START_SECONDS
-        while (done := subprocess.run(command, capture_output=True, timeout=START_SECONDS)).returncode:
-            if time.monotonic() > end:
-                raise NoEngine(f"{self.name} did not take {name}: {done.stderr.decode(errors='replace')}")
-            time.sleep(0.1)  # its database is locked, or not there yet
+
+        def is_set() -> bool:  # not while its database is locked, or not there yet
+            return subprocess.run(command, capture_output=True, timeout=START_SECONDS).returncode == 0
+
+        eventually(is_set, START_SECONDS, lambda: NoEngine(f"{self.name} did not take {name}."))
 
 
 def find(db_path: Path | None = None) -> Engine:

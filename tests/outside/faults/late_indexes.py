@@ -7,11 +7,10 @@ from collections import Counter
 from typing import Any
 
 from tests import engines
-from tests.late_indexes import LateIndexes
 from tests.outside.failures import Wrong
 from tests.outside.faults.tree import Item, Path, Tree, text
 from tests.outside.processes import Place, Server, command
-from tests.proxy import in_thread
+from tests.proxy import LateIndexes, in_thread
 
 AT_ONCE = (
     "The guarantees apply to every client, not only to the writer (read-your-writes), to every server of the table"
