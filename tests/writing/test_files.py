@@ -79,7 +79,7 @@ async def served(path: Path, name: str = "server", *prepare: Callable[[], None])
         await server.start(*prepare)
         yield server
     finally:
-        await server.close()
+        server.kill()
 
 
 async def create(server: Server, key: str) -> str | None:
@@ -139,7 +139,7 @@ async def test_another_file_is_served_with_its_api_keys_and_nothing_of_the_forme
         assert (await server.ask(one))["data"] == {"category": None}
         assert await status(server, "/graphql", **asked) == 401
         assert await status(server, "/readyz") == 200
-        assert "was replaced or changed; it is opened again" in server.said.read_text()
+        assert "was replaced or changed; it is opened again" in server.said()
     assert await findings(path) == []
 
 
@@ -174,7 +174,7 @@ async def test_a_file_that_cannot_be_written_is_read_until_others_write_it(folde
         assert error["message"] == (
             "The store is read-only: its file, or the directory of the file, cannot be written."
         )
-        assert "cannot be written; it is opened read-only" in server.said.read_text()
+        assert "cannot be written; it is opened read-only" in server.said()
         os.chmod(folder, 0o700)
         os.chmod(path, 0o644)
         async with served(path, "writer") as writer:

@@ -16,10 +16,10 @@ from store.model.paths import format_path
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.writer import Writer
 from tests.answers import answer_to
-from tests.late_indexes import late_stores
 from tests.model import Ground
 from tests.schemas import schema_of
 from tests.systems.asking import plant
+from tests.tables import late_stores
 
 LAG, SETTLE, REQUEST = 0.2, 0.6, 2.0
 PACE = MoveTiming(REQUEST + 0.2, SETTLE, 60.0, 60.0)

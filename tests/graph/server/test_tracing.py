@@ -12,8 +12,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from tests.commands.test_stop import served
 from tests.conftest import CLADE
+from tests.servers import served
 from tests.serving import handling
 
 HIERARCHY = '''
