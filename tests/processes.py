@@ -38,6 +38,7 @@ class Process:
     """
 
     process: Any = None  # of subprocess, or of multiprocessing
+    stdout: int | None = None  # the file, which has its standard error in any case
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class Process:
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
                 self.command, cwd=self.folder, env=self.environment,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL, stdout=self.stdout or output, stderr=output,
             )  # fmt: skip
 
     def answers(self) -> bool:
