@@ -21,10 +21,10 @@ from resolvers.access.callers import ApiKeyAuthenticator
 from resolvers.session.request import Request
 from store.writing.writer import Writer
 from tests.abuse.test_connections import GET, PATIENCE, post
-from tests.counting_store import CountingStore
 from tests.graph.small_app import small_app
 from tests.model import Ground, Model
 from tests.schemas import schema_of
+from tests.stores import CountingStore
 from tests.systems.asking import PATIENT
 
 QUERY = '{ area(path: "a") { children { nodes { key } } } }'
