@@ -29,7 +29,8 @@ from graphql import (
 
 from tests.outside.failures import Wrong
 from tests.outside.parts import Part
-from tests.outside.processes import EXTREMES, Answer, Place, Server, command
+from tests.outside.processes import Place, Server, import_things, on_things
+from tests.processes import Answer
 
 NODES = 3000
 CPU_SECONDS, BLOCKED_SECONDS, MEGABYTES = 1.0, 0.5, 100.0
@@ -281,9 +282,7 @@ def load(found: Place) -> None:
     """One tree with thousands of nodes below its root."""
     rows: list[dict[str, Any]] = [{"path": "R", "level": "BOX", "name": "root"}]
     rows += [{"path": f"R/{n}", "level": "CARD", "name": f"node {n}", "title": f"{n}"} for n in range(NODES)]
-    file = found.folder / "cost.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    command("import", "thing", str(file), store=found.store, hierarchies=str(EXTREMES))
+    import_things(found.folder / "cost.jsonl", found.store, rows)
 
 
 def measure(found: Place, seed: int, until: float, report: Callable[[Cost], None], least: int) -> int:
@@ -291,7 +290,7 @@ def measure(found: Place, seed: int, until: float, report: Callable[[Cost], None
     load(found)
     server = found.server()
     file = found.folder / "cost.graphql"
-    command("schema", str(file), store=found.store, hierarchies=str(EXTREMES))
+    on_things("schema", str(file), store=found.store)
     every = list(requests(build_schema(file.read_text(), assume_valid_sdl=True)))
     random.Random(seed).shuffle(every)
     deep = [request for request in every if request.label.startswith("depth 2")]

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from tests import engines
-from tests.outside.failures import Wrong
+from tests.outside.failures import Wrong, settled
 from tests.outside.faults.tree import Item, Path, Tree, text
 from tests.outside.processes import Place, Server, command
 from tests.proxy import LateIndexes, in_thread
@@ -48,8 +48,8 @@ def _compared(place: Place, servers: list[Server], seed: int, until: float) -> C
         world.write()
         world.read_at_once()
         if chance.random() < (1 if place.kind == "sqlite" else 0.1):
-            time.sleep(0 if place.kind == "sqlite" else SETTLE_SECONDS + LAG_SECONDS)
-            world.read_lists()
+            lag = 0.0 if place.kind == "sqlite" else SETTLE_SECONDS + LAG_SECONDS
+            settled(world.read_lists, time.monotonic() + lag)
     return world.counts
 
 

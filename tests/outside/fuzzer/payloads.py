@@ -43,13 +43,15 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
         return None
     session.counts["payloads compared"] += 1
     made = (said.body["data"][name] or {}).get("node")
-    for attempt in range(2):
+    end = time.monotonic() + SETTLE_SECONDS
+    while True:
         answer = session.client.ask(read)
         now = answer.body.get("data", {}).get(field)
         if now == made or compare.BUDGETS & set(answer.codes):
             return None
-        if attempt == 0:
-            time.sleep(SETTLE_SECONDS)
+        if time.monotonic() > end:
+            break
+        time.sleep(0.05)
     return write, Difference("payload", name, PROMISE, {"query": read.query, "data": now}, said.body)
 
 
