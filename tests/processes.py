@@ -176,13 +176,20 @@ def send(url: str, body: bytes | None = None, headers: Mapping[str, str] | None 
     """The response to a POST of this body, or else to a GET; raises OSError if there is none."""
     address = urlsplit(url)
     with contextlib.closing(http.client.HTTPConnection(address.netloc, timeout=ANSWER_SECONDS)) as connection:
-        try:
-            connection.request("GET" if body is None else "POST", address.path, body, dict(headers or {}))
-            response = connection.getresponse()
-            named = {name.lower(): text for name, text in response.getheaders()}
-            return Answer(response.status, named, response.read())
-        except http.client.HTTPException as error:
-            raise ConnectionResetError("the response ended in its middle") from error
+        return sent_on(connection, "GET" if body is None else "POST", address.path, body, headers or {})
+
+
+def sent_on(
+    connection: http.client.HTTPConnection, method: str, address: str, body: bytes | None, headers: Mapping[str, str]
+) -> Answer:
+    """The response on a connection; raises OSError if there is none."""
+    try:
+        connection.request(method, address, body, dict(headers))
+        response = connection.getresponse()
+        named = {name.lower(): text for name, text in response.getheaders()}
+        return Answer(response.status, named, response.read())
+    except http.client.HTTPException as error:
+        raise ConnectionResetError("the response ended in its middle") from error
 
 
 def status_of(url: str) -> int | None:

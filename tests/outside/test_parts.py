@@ -1,4 +1,4 @@
-"""Parts that only a thorough run has, with fixed seeds. In a plain run tests/writing has kills and faults of engines."""
+"""Parts that only a thorough run has, with fixed seeds; a plain one has kills and faults in tests/writing."""
 
 import pytest
 
