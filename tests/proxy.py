@@ -169,6 +169,11 @@ class LateIndexes(Proxy):
             change.cancel()
         await super().__aexit__(*error)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the second table has all changes."""
+        return all(change.done() for _, change in self._changes)
+
     async def _late(self, call: Call, forward: Forward) -> web.Response:
         now = asyncio.get_running_loop().time()
         if self._random.randrange(100) < self._share(call):

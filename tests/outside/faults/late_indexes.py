@@ -1,9 +1,11 @@
 """Late indexes: the engine answers eventually consistent reads as of some time ago, within the setting."""
 
+import contextlib
 import itertools
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from tests import engines
@@ -26,19 +28,26 @@ LAG_SECONDS = 1.5
 SETTLE_SECONDS = 2.0
 
 
+@contextlib.contextmanager
+def late_store(place: Place, *, weak: int = 0) -> Iterator[tuple[str, LateIndexes | None]]:
+    """A new store, on DynamoDB behind a proxy with late indexes, until the block ends."""
+    store = place.new_store(created=False)
+    with contextlib.ExitStack() as stack:
+        proxy = None
+        if place.engine is not None and place.engine.command:
+            indexes = stack.enter_context(engines.find())
+            proxy = stack.enter_context(in_thread(LateIndexes(place.engine.url, indexes.url, LAG_SECONDS, weak=weak)))
+            store = store.replace(place.engine.url, proxy.url)
+        command("table", "create", store=store)
+        yield store, proxy
+
+
 def run(place: Place, seed: int, until: float) -> Counter[str]:
     """Write on one server, read at once on both, and read lists when the indexes have settled."""
-    if place.engine is None or not place.engine.command:
-        return _compared(place, [place.server() for _ in range(2)], seed, until)
-    with (
-        engines.find() as indexes,
-        in_thread(LateIndexes(place.engine.url, indexes.url, LAG_SECONDS, weak=70)) as proxy,
-    ):
-        store = place.new_store(created=False).replace(place.engine.url, proxy.url)
-        command("table", "create", store=store)
+    with late_store(place, weak=70) as (store, proxy):
         servers = [place.server(store, settle_seconds=str(SETTLE_SECONDS)) for _ in range(2)]
         counts = _compared(place, servers, seed, until)
-    return counts + Counter({"late replies of the engine": proxy.late})
+    return counts + Counter({"late replies of the engine": proxy.late} if proxy else {})
 
 
 def _compared(place: Place, servers: list[Server], seed: int, until: float) -> Counter[str]:
