@@ -15,6 +15,7 @@ from typing import Any
 from tests.outside import wrong_files
 from tests.outside.extreme_values import Values
 from tests.outside.failures import SETTLE_SECONDS, Wrong, settled
+from tests.outside.fuzzer.compare import first_difference
 from tests.outside.parts import Part
 from tests.outside.processes import Place, Server, expect_no_findings, on_things
 
@@ -222,7 +223,8 @@ class Source:
 
     def _expect(self, promise: str, script: list[str], expected: Any, got: Any) -> None:
         if expected != got:
-            raise Wrong(promise, script, *_first_unequal(expected, got))
+            path, *both = first_difference(list(expected), list(got)) or ([], expected, got)
+            raise Wrong(promise, [*script, f"at {path}"], *both)
         self.counts["trees compared"] += 1
 
     def _packed(self, file: Path) -> Path:
@@ -271,18 +273,6 @@ def _first_difference(first: Path, second: Path) -> tuple[str, str]:
     a, b = one[number], other[min(number, len(other) - 1)]
     at = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0)
     return a[max(at - 80, 0) : at + 80], b[max(at - 80, 0) : at + 80]
-
-
-def _first_unequal(expected: Any, got: Any) -> tuple[Any, Any]:
-    """The innermost parts of two answers that differ."""
-    if isinstance(expected, dict) and isinstance(got, dict) and expected.keys() == got.keys():
-        name = next(name for name in expected if expected[name] != got[name])
-        found = _first_unequal(expected[name], got[name])
-        here = {"path": expected["path"]} if "path" in expected else {}
-        return (here | {name: found[0]}, here | {name: found[1]}) if len(json.dumps(found[0])) < 3000 else found
-    if isinstance(expected, list | tuple) and isinstance(got, list | tuple) and len(expected) == len(got):
-        return _first_unequal(*next(pair for pair in zip(expected, got, strict=True) if pair[0] != pair[1]))
-    return expected, got
 
 
 EXPORTS = Part("exports", run, PROMISES)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +66,7 @@ def difference(reply: Answer, oracle: dict[str, Any], query: str) -> Difference 
         return Difference(
             "refused", ",".join(reply.codes), "docs/querying.md: a valid query is answered", "data", reply.json
         )
-    found = _values(oracle["data"], reply.json["data"], [])
+    found = first_difference(oracle["data"], reply.json["data"])
     promise = "docs/querying.md, docs/lists.md: fields and lists are the same in every document that selects them"
     if found is not None:
         path, expected, got = found
@@ -75,16 +76,17 @@ def difference(reply: Answer, oracle: dict[str, Any], query: str) -> Difference 
     return _errors(reply, oracle, query) or bytes_of(reply)
 
 
-def _values(expected: Any, got: Any, path: list[Any]) -> tuple[list[Any], Any, Any] | None:
+def first_difference(expected: Any, got: Any, path: Sequence[Any] = ()) -> tuple[list[Any], Any, Any] | None:
+    """The place of the innermost parts of two answers that differ, and both; None if none do."""
     if isinstance(expected, dict) and isinstance(got, dict):
         if list(expected) != list(got):
-            return path, list(expected), list(got)
-        return next((one for key in expected if (one := _values(expected[key], got[key], [*path, key]))), None)
+            return [*path], list(expected), list(got)
+        return next((one for key in expected if (one := first_difference(expected[key], got[key], [*path, key]))), None)
     if isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
         pairs = enumerate(zip(expected, got, strict=True))
-        return next((one for number, (a, b) in pairs if (one := _values(a, b, [*path, number]))), None)
+        return next((one for number, (a, b) in pairs if (one := first_difference(a, b, [*path, number]))), None)
     is_same = expected == got and isinstance(expected, bool) == isinstance(got, bool)
-    return None if is_same else (path, expected, got)
+    return None if is_same else ([*path], expected, got)
 
 
 def _errors(reply: Answer, oracle: dict[str, Any], query: str) -> Difference | None:
