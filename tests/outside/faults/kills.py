@@ -56,9 +56,9 @@ class Fleet:
 
     def _expect_not_ready(self, server: Server) -> None:
         def problem() -> Wrong:
-            return Wrong(PROMISES[3][1], ["SIGTERM", "GET /readyz for 0.5 s"], 503, server.said()[-500:])
+            return Wrong(PROMISES[3][1], ["SIGTERM", "GET /readyz for 1 s"], 503, server.said()[-500:])
 
-        eventually(lambda: status_of(f"{server.url}/readyz") == 503, 0.5, problem)
+        eventually(lambda: status_of(f"{server.url}/readyz") == 503, 1, problem)
 
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
