@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
@@ -37,50 +37,19 @@ class NoEngine(Exception):
     """No engine is available; the message says what is missing."""
 
 
-@dataclass
-class Engine:
-    """One engine; `exact` if its consumed capacity and pages are those of DynamoDB."""
+class Engine(Process):
+    """One engine, which runs already if it has no command; `exact` if its capacity and pages are those of DynamoDB."""
 
-    name: str
-    url: str
-    exact: bool
-    command: tuple[str, ...] = ()
-    process: Process | None = None
+    def __init__(self, name: str, url: str, *, exact: bool, command: Sequence[str] = ()) -> None:
+        super().__init__(*command, url=url)
+        self.name, self.exact = name, exact
 
-    def start(self) -> None:
-        """Start the process and wait until it accepts connections. Raises NoEngine with its output if it does not."""
-        if not self.command:
-            return
-        self.process = Listener(*self.command, url=self.url)
+    def start(self, seconds: float = START_SECONDS) -> Self:
+        """Start it and wait until it accepts connections. Raises NoEngine with its output if it does not."""
         try:
-            self.process.start()
+            return super().start(seconds) if self.command else self
         except AssertionError as error:
             raise NoEngine(f"{self.name} did not start. It wrote: {error}") from None
-
-    def stop(self) -> None:
-        """Terminate the process, or kill it if it does not end."""
-        if self.process is not None:
-            self.process.stop()
-
-    def kill(self) -> None:
-        """Kill the process."""
-        assert self.process is not None
-        self.process.kill()
-
-    def address(self, table: str) -> str:
-        """The URL of a table of this engine, for `open_store`."""
-        return f"dynamodb://{table}?region=eu-west-1&endpoint={self.url}"
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-
-class Listener(Process):
-    """A process that has started when it accepts connections."""
 
     def answers(self) -> bool:
         address = urlsplit(self.url)
@@ -89,18 +58,22 @@ class Listener(Process):
             return True
         return False
 
+    def address(self, table: str) -> str:
+        """The URL of a table of this engine, for `open_store`."""
+        return f"dynamodb://{table}?region=eu-west-1&endpoint={self.url}"
 
-@dataclass
+
 class ExtendDB(Engine):
     """ExtendDB, whose tables are there at once and whose indexes are late."""
 
-    config: Path = Path()
-    index_delay_ms: int = 0
+    config = Path()
+    index_delay_ms = 0
 
-    def start(self) -> None:
-        super().start()
+    def start(self, seconds: float = START_SECONDS) -> Self:
+        super().start(seconds)
         self._set("control_plane_delay_seconds", "0")
         self._set("index_propagation_delay_ms", str(self.index_delay_ms))
+        return self
 
     def _set(self, name: str, value: str) -> None:
         command = (self.command[0], "settings", "--config", str(self.config), "set", name, value)
@@ -152,7 +125,9 @@ def extenddb(db_path: Path | None = None, index_delay_ms: int = 0) -> Engine:
     port = free_port()
     command = (str(found), "serve", "--foreground", "--config", str(config), "--port", str(port))
     url = f"http://127.0.0.1:{port}"
-    return ExtendDB("extenddb", url, exact=True, command=command, config=config, index_delay_ms=index_delay_ms)
+    engine = ExtendDB("extenddb", url, exact=True, command=command)
+    engine.config, engine.index_delay_ms = config, index_delay_ms
+    return engine
 
 
 def moto() -> Engine:

@@ -99,7 +99,7 @@ class Place:
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind, self.folder = kind, folder
-        self._processes: list[Server | engines.Engine] = []
+        self._processes: list[processes.Process] = []
         self._tables = itertools.count(1)
         self.engine: engines.Engine | None = None
         self.store = self.new_store()
