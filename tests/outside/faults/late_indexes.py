@@ -159,26 +159,25 @@ class World:
     def _node(self, path: Path | None) -> Any:
         if path is None:
             return None
-        tree, item = self.tree, self.tree.nodes[path]
-        above = [{"id": f"thing:{tree.nodes[p].id}", "path": text(p), "name": tree.nodes[p].name}
-                 for p in tree.ancestors(path)]  # fmt: skip
-        counts = {"childCount": len(tree.children(path)), "descendantCount": len(tree.below(path))}
-        parent = {"path": text(path[:-1]), "name": tree.nodes[path[:-1]].name} if path[:-1] else None
+        tree, revision = self.tree, self.revisions[self.tree.nodes[path].id]
+        children, below = len(tree.children(path)), len(tree.below(path))
+        above = [self._named(other) for other in tree.ancestors(path)]
+        parent = {"path": above[-1]["path"], "name": above[-1]["name"]} if above else None
         return {
-            "id": f"thing:{item.id}", "path": text(path), "name": item.name, "revision": self.revisions[item.id],
-            **counts, "parent": parent and {**parent, "childCount": len(tree.children(path[:-1]))},
-            "ancestors": above,
-            "children": {"totalCount": counts["childCount"]},
-            "descendants": {"totalCount": counts["descendantCount"]},
-            "history": {"totalCount": self.revisions[item.id]},
+            **self._named(path), "revision": revision, "childCount": children, "descendantCount": below,
+            "parent": parent and {**parent, "childCount": len(tree.children(path[:-1]))}, "ancestors": above,
+            "children": {"totalCount": children}, "descendants": {"totalCount": below},
+            "history": {"totalCount": revision},
         }  # fmt: skip
+
+    def _named(self, path: Path) -> dict[str, Any]:
+        item = self.tree.nodes[path]
+        return {"id": f"thing:{item.id}", "path": text(path), "name": item.name}
 
     def read_lists(self) -> None:
         """Lists, which are complete once the indexes have settled."""
-        tree = self.tree
-        nodes = [{"id": f"thing:{tree.nodes[p].id}", "path": text(p), "name": tree.nodes[p].name}
-                 for p in tree.below(("L",))]  # fmt: skip
-        children = sorted(text(p) or "" for p in tree.children(("L",)))
+        nodes = [self._named(path) for path in self.tree.below(("L",))]
+        children = sorted(text(path) or "" for path in self.tree.children(("L",)))
         query = "descendants { totalCount nodes { id path name } } children(orderBy: [{field: KEY}]) { nodes { path } }"
         query = f'{{ thing(path: "L") {{ {query} }} }}'
         expected = {
