@@ -9,7 +9,6 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -33,25 +32,6 @@ def served(folder: Path, store: str, *options: str, **variables: str) -> Iterato
         yield server.url, server.process
 
 
-def fork(said: Path, environment: dict[str, str], call: Callable[..., None], *arguments: Any) -> ForkServerProcess:
-    """A process that makes a call in this environment and the directory of now; its output is appended to a file."""
-    process = _FORKS.Process(target=_run, args=(str(said), os.getcwd(), environment, call, arguments), daemon=True)
-    process.start()
-    return process
-
-
-def _run(
-    said: str, directory: str, environment: dict[str, str], call: Callable[..., None], arguments: tuple[Any, ...]
-) -> None:
-    output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.chdir(directory)
-    os.environ.clear()
-    os.environ.update(environment)
-    call(*arguments)
-
-
 class Server(processes.Server):
     """`clade serve`, forked, with these settings, for tests in an event loop: what waits is a coroutine."""
 
@@ -66,8 +46,10 @@ class Server(processes.Server):
         await asyncio.to_thread(super().start)
 
     def _launch(self) -> None:
-        port = int(self.url.rpartition(":")[2])
-        self.process = fork(self.output, dict(self.environment or {}), _serve, port, self._prepare)
+        port, given = int(self.url.rpartition(":")[2]), dict(self.environment or {})
+        arguments = (str(self.output), os.getcwd(), given, port, self._prepare)
+        self.process = _FORKS.Process(target=_serve, args=arguments, daemon=True)
+        self.process.start()
 
     @property
     def is_alive(self) -> bool:
@@ -89,7 +71,16 @@ class Server(processes.Server):
         return found
 
 
-def _serve(port: int, prepare: Sequence[Callable[[], None]]) -> None:
+def _serve(
+    said: str, directory: str, environment: dict[str, str], port: int, prepare: Sequence[Callable[[], None]]
+) -> None:
+    """Serve in the directory and the environment of now, not those in which the process began that forks."""
+    output = os.open(said, os.O_WRONLY | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environment)
     for call in prepare:
         call()
     serve(host="127.0.0.1", port=port, workers=1)

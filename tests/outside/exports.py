@@ -241,8 +241,7 @@ class Source:
     def _import(self, store: str, file: Path, script: list[str]) -> None:
         done = on_things("import", "thing", str(file), store=store, status=None)
         if done.returncode:
-            rejected = [each.read_text(errors="replace")[-1500:] for each in file.parent.glob(f"{file.name}*rejected*")]
-            rejected += [each.read_text(errors="replace")[-1500:] for each in file.parent.glob("*.rejected.*")]
+            rejected = [each.read_text(errors="replace")[-1500:] for each in file.parent.glob("*rejected*")]
             raise Wrong(ACCEPTED, script, "exit status 0", (done.returncode, done.stdout + done.stderr, rejected[:1]))
 
 

@@ -38,7 +38,7 @@ SITES = (
     "http://[::1]:8080/",
     "https://münchen.de/ü",
 )
-LISTED = "text requiredFlag small large ratio exact day moment site state price parcel".split()  # also as lists
+LISTED = "text requiredFlag small large ratio exact day moment site state price parcel".split()  # as well
 TAGS = ("de", "pt-BR", "zh-Hant", "sr-Latn-RS", "x-private")
 
 

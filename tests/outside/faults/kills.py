@@ -21,6 +21,7 @@ PROMISES = (
     ("operation.md", "`clade check` verifies parents, ids, counts, revisions, versions, logs and search items"),
 )
 DRAIN_SECONDS = 2.0
+SIGNALS = [signal.SIGKILL, signal.SIGTERM]
 
 
 class Fleet:
@@ -70,7 +71,8 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     with writing(fleet.servers, 4, chance) as writers:
         while len(counts) < 2 or time.monotonic() < until - 15:
             more_is_made(writers, chance.randrange(3, 20), "while servers are ended and started")
-            number = _signals(chance, counts)
+            new = [number for number in SIGNALS if f"servers ended by {number.name}" not in counts]
+            number = chance.choice(new or SIGNALS)  # a short run has one of each
             fleet.replace(chance.choice(fleet.servers()), number)
             counts[f"servers ended by {number.name}"] += 1
         more_is_made(writers, 5, "after the last server was started")
@@ -79,13 +81,6 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     counts += settle(writers, fleet.servers()[0], script, SETTLE_SECONDS[place.kind])
     expect_no_findings(store, PROMISES[4][1], script)
     return counts
-
-
-def _signals(chance: random.Random, counts: Counter[str]) -> signal.Signals:
-    """Either signal; a short run has one of each."""
-    both = [signal.SIGKILL, signal.SIGTERM]
-    new = [number for number in both if f"servers ended by {number.name}" not in counts]
-    return chance.choice(new or both)
 
 
 def _expect_answers(writers: list[Writer], fleet: Fleet) -> None:
