@@ -5,7 +5,6 @@ import gc
 import os
 import shutil
 import subprocess
-import sysconfig
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -22,10 +21,10 @@ from store.connect import open_store
 from store.engine import Store
 from tests import engines, environment, selection
 from tests.browser import chromium
+from tests.processes import CLADE
 from tests.schemas import shared_document, shared_schema
 from tests.serving import serving
 
-CLADE = Path(sysconfig.get_path("scripts")) / "clade"
 ANSWER_SECONDS = 60.0
 
 

@@ -3,16 +3,16 @@
 It is written here as the records tell it, so that a test can put the commit between any two reads.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
-from store.engine import ReadUsage, Store
+from store.engine import Store
 from store.metadata.moves import MoveState
 from store.metadata.tree_version import ActiveMoveRef, Event, LogEntry, TreeVersion, log_item
-from store.model.keys import Key, KeyRange, Path, ancestor_keys, node_key, path_of
+from store.model.keys import Path, ancestor_keys, node_key, path_of
 from store.model.paths import format_path
 from store.model.records import Delete, Item, Put, Record
 from tests.model import AT, Model
+from tests.stores import READS, Interrupted, once
 from tests.systems.asking import write
 
 MOVE = "000000000001"
@@ -81,41 +81,19 @@ def moved(model: Model, source: Path, target: Path | None) -> Model:
     )
 
 
-class FlippingStore:
+class FlippingStore(Interrupted):
     """Store that commits the move before one of its reads, by a commit like that of another process."""
 
     def __init__(self, store: Store, moving: MoveInProgress, reads_before: int) -> None:
-        self._store = store
-        self._moving = moving
-        self._left = reads_before
+        super().__init__(store, *READS, before=once(reads_before + 1, self._flip))
+        self._moving, self._reads_before = moving, reads_before
 
     @property
     def has_committed(self) -> bool:
-        return self._left < 0
+        return self.calls > self._reads_before
 
-    async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
-        await self._step()
-        return await self._store.get(keys, reads, strong=strong)
-
-    async def range(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Item]:
-        await self._step()
-        return await self._store.range(span, reads, **how)
-
-    async def nodes(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Record]:
-        await self._step()
-        return await self._store.nodes(span, reads, **how)
-
-    async def count(self, span: KeyRange, reads: ReadUsage) -> int:
-        await self._step()
-        return await self._store.count(span, reads)
-
-    async def _step(self) -> None:
-        self._left -= 1
-        if self._left == -1:
-            await self._store.commit([*map(Put, self._moving.side(committed=True)), *self._moving.log()])
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+    async def _flip(self) -> None:
+        await self._store.commit([*map(Put, self._moving.side(committed=True)), *self._moving.log()])
 
 
 async def plant(store: Store, moving: MoveInProgress) -> None:

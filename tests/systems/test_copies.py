@@ -2,7 +2,6 @@
 
 import time
 import uuid
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from store.api_keys import add_key, find_keys, new_key, revoke_key
 from store.checking.check import Check
 from store.connect import open_store, opened
 from store.engine import ReadUsage, Store
-from store.model.records import Change
 from store.transfer.copy import Copy, new_store
 from store.writing.create_update import Create, Update
 from store.writing.edit_request import EditOptions
@@ -21,6 +19,7 @@ from store.writing.writer import Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY
+from tests.stores import Interrupted
 
 
 async def grow(store: Store) -> None:
@@ -71,25 +70,11 @@ async def test_copies_from_store_to_store_hold_every_item_of_the_original(engine
             await invariants.check(store)
 
 
-class RevokedMeanwhile:
-    """A target of a copy, during which somebody revokes a key in the source."""
-
-    def __init__(self, target: Store, source: Store, key_id: str) -> None:
-        self._target, self._source, self._key_id = target, source, key_id
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._target, name)
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        await self._target.commit(changes)
-        await revoke_key(self._source, self._key_id)
-
-
 @pytest.mark.both_stores
 async def test_a_key_that_is_revoked_during_a_copy_is_revoked_in_it(store: Store, tmp_path: Path) -> None:
     await grow(store)
     (key,) = await find_keys(store, ReadUsage())
     async with new_store(f"sqlite:///{tmp_path}/copy.db") as new:
-        target: Any = RevokedMeanwhile(new, store, key.id)
+        target: Any = Interrupted(new, "commit", after=lambda _: revoke_key(store, key.id))
         await Copy(store, target).run()
         assert [one.revoked_at is not None for one in await find_keys(new, ReadUsage())] == [True]

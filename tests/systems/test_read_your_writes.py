@@ -18,10 +18,10 @@ from store.connect import open_store
 from store.engine import Store
 from store.writing.writer import Writer
 from tests.answers import answer_to
-from tests.late_indexes import late_stores
 from tests.selection import thorough
 from tests.servers import Server as Process
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES
+from tests.tables import late_stores
 from tests.user_errors import take_user_errors, with_user_errors
 
 LAG = 0.3
@@ -163,7 +163,7 @@ async def test_what_one_process_writes_is_in_the_next_response_of_each(store_url
     async with AsyncExitStack() as stack:
         processes = [Process(tmp_path, name, store=store_url, writes="on", settle_seconds="0.1") for name in "ab"]
         for process in processes:
-            stack.push_async_callback(process.close)
+            stack.callback(process.kill)
             await process.start()
         await create(processes[0], "A", None)
         for number in range(3):

@@ -4,6 +4,7 @@ import itertools
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tests.model import AT, Ground, Model
 from tests.move_in_progress import MOVE, FlippingStore, MoveInProgress, flip_back, plant
 from tests.moving_subtree import HERE, THERE, MovingSubtree
 from tests.rights.asking import Server, caller
+from tests.stores import READS, Interrupted, once
 from tests.systems.asking import BOUNDLESS, WIDE, Client
 from tests.systems.writing import Clients
 
@@ -140,7 +142,7 @@ class LateRoots(FlippingStore):
     before: list[Record]
 
     async def nodes(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Record]:
-        found = await super().nodes(span, reads, **how)
+        found: list[Record] = await self.__getattr__("nodes")(span, reads, **how)
         return self.before if span.partition == "ground" else found
 
 
@@ -195,27 +197,6 @@ async def test_moves_come_as_a_window_says_and_only_those_of_served_hierarchies(
     assert (await Client(store, Location).ask(f'{{ move(id: "{MOVE}") {{ id hierarchy }} }}')).data == {"move": None}
 
 
-class Moved:
-    """A store in which a subtree is moved right before one of the reads."""
-
-    def __init__(self, store: Store, read: int) -> None:
-        self._store = store
-        self.left = read
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
-        if name not in ("get", "range", "nodes"):
-            return found
-
-        async def read(*arguments: Any, **options: Any) -> Any:
-            self.left -= 1
-            if self.left == 0:
-                await Writer(self._store).write(Move(CATEGORY, parse_path(HERE), parse_path(THERE)), ReadUsage())
-            return await found(*arguments, **options)
-
-        return read
-
-
 @pytest.mark.parametrize("shows_move", [False, True])
 @pytest.mark.parametrize("where", ["sqlite://:memory:", "sqlite:///{}/{}.db"])
 async def test_on_sqlite_a_response_is_of_one_moment(tmp_path, where: str, shows_move: bool) -> None:
@@ -235,10 +216,12 @@ async def test_on_sqlite_a_response_is_of_one_moment(tmp_path, where: str, shows
         async with open_store(where.format(tmp_path, read)) as store:
             await store.create()
             await subtree.plant(store)
-            moved: Any = Moved(store, read)
+            move = Move(CATEGORY, parse_path(HERE), parse_path(THERE))
+            writing = once(read, partial(Writer(store).write, move, ReadUsage()))
+            moved: Any = Interrupted(store, *READS, before=writing)
             clients = Clients(moved)
             place_in(await clients.ask(query, **variables))
-            if moved.left > 0:
+            if moved.calls < read:
                 assert read > 3  # it was tried before each of several reads
                 return
             assert place_in(await clients.ask(query, **variables)) == THERE

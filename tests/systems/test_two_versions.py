@@ -3,7 +3,7 @@ something.
 """
 
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from random import Random
@@ -43,6 +43,7 @@ from tests.rights.asking import Server, caller
 from tests.search_model import NodeWords
 from tests.selection import examples
 from tests.serving import serving
+from tests.stores import Interrupted, once
 from tests.systems.asking import plant
 
 SOON = MoveTiming(0.0, 0.0, 5.0, 5.0)
@@ -271,22 +272,6 @@ async def test_no_search_of_any_version_lacks_something_on_both_stores(store: St
 # -- writes that a repair overtakes ------------------------------------------------------------------------------------
 
 
-class Overtaken:
-    """A store in which, before one of its commits, something else happens."""
-
-    def __init__(self, store: Store, before: Callable[[], Awaitable[object]], commits: int = 1) -> None:
-        self._store, self._before, self._left = store, before, commits
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Any) -> None:
-        self._left -= 1
-        if self._left == 0:
-            await self._before()
-        await self._store.commit(changes)
-
-
 async def plan_of(hierarchy: Hierarchy, *paths: str, code: str = "old") -> ImportPlan:
     plan = ImportPlan(hierarchy)
     for number, path in enumerate(paths):
@@ -302,7 +287,7 @@ async def all_nodes(store: Store) -> list[Record]:
 @pytest.mark.parametrize("how", ["an edit", "a new root", "an import", "an import of a new tree"])
 async def test_a_write_that_a_repair_overtakes_has_the_items_that_it_made(store: Store, how: str) -> None:
     await load(store, await plan_of(NOTES, "r", "r/a"), LoadResult())
-    overtaken = cast(Store, Overtaken(store, lambda: repaired(store, ALL)))
+    overtaken = cast(Store, Interrupted(store, "commit", before=once(1, lambda: repaired(store, ALL))))
     if how in ("an edit", "a new root"):
         path = ("r", "new") if how == "an edit" else ("new",)
         await Writer(overtaken).write(Create(NOTES, path, "CATEGORY", "x", {"code": "1"}), ReadUsage())
@@ -331,7 +316,7 @@ async def test_a_repair_does_not_end_before_a_large_move_that_began_before_it(
             patch.setattr(MoveWorker, "finish", nothing)
             results.extend(await repaired(store, everything))
 
-    writer = Writer(cast(Store, Overtaken(store, repair, commits=3)), SOON)
+    writer = Writer(cast(Store, Interrupted(store, "commit", before=once(3, repair))), SOON)
     await writer.write(Move(notes, ("r", "a"), ("o", "a")), ReadUsage())
     await writer.move_worker.finished()
     assert any("a large move is running" in text and not is_fixed for text, is_fixed in results)

@@ -19,9 +19,9 @@ from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine import Store
 from tests.answers import answer_to
-from tests.late_indexes import late_stores
 from tests.model import Ground
 from tests.systems import asking
+from tests.tables import late_stores
 
 SCHEMA, TYPES = build_schema([Ground])
 GROUND = Ground.definition()

@@ -29,6 +29,7 @@ from tests.answers import answer_to
 from tests.resolvers.search.test_near import Yard
 from tests.schemas import schema_of
 from tests.selection import examples
+from tests.stores import READS, Interrupted
 from tests.systems.asking import BOUNDLESS, WIDE, Client
 
 YARD = Yard.definition()
@@ -285,27 +286,17 @@ async def test_fields_read_together_no_more_than_alone(yards):
         assert all(found <= most for found, most in zip(both, sums, strict=True)), (odd, compiled, both)
 
 
-class StuckStore:
-    """A store whose reads begin and never end."""
+async def test_a_request_that_is_cancelled_ends_all_that_it_began(yards):
+    began = asyncio.Event()
 
-    def __init__(self, store: Store) -> None:
-        self._store, self.began = store, asyncio.Event()
-
-    async def get(self, *_: Any, **__: Any) -> Any:
-        self.began.set()
+    async def begin(_: int) -> None:
+        began.set()
         await asyncio.Event().wait()
 
-    range = nodes = get
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-
-async def test_a_request_that_is_cancelled_ends_all_that_it_began(yards):
-    stuck: Any = StuckStore(yards)
+    stuck: Any = Interrupted(yards, *READS, before=begin)
     query = '{ moves(hierarchy: YARD) { id } yard(path: "a") { name } }'
     asked = asyncio.ensure_future(answer_to(execution(stuck), query, allow_mutations=False))
-    await stuck.began.wait()
+    await began.wait()
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked

@@ -9,7 +9,6 @@ import re
 import select
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -17,6 +16,7 @@ from graph.observability.logs import Handler, JSONFormatter, RequestLog, TextFor
 from store.api_keys import add_key, new_key
 from store.connect import open_store
 from tests.graph.small_app import asking
+from tests.waiting import eventually
 
 WAIT_SECONDS = 60
 json_line, text_line = JSONFormatter().format, TextFormatter().format
@@ -36,11 +36,11 @@ def lines(caplog):
     caplog.set_level("INFO", "clade")
 
     def lines(number=1):
-        end = time.monotonic() + WAIT_SECONDS
-        while len(found := [one for one in caplog.records if one.name.startswith("clade")]) < number:
-            assert time.monotonic() < end, f"There are {len(found)} lines."
-            time.sleep(0.01)
-        return [json.loads(json_line(record)) for record in found]
+        def found():
+            return [one for one in caplog.records if one.name.startswith("clade")]
+
+        eventually(lambda: len(found()) >= number)
+        return [json.loads(json_line(record)) for record in found()]
 
     return lines
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from secrets import token_hex
@@ -12,9 +11,10 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from tests.commands.test_stop import served
 from tests.conftest import CLADE
+from tests.servers import served
 from tests.serving import handling
+from tests.waiting import eventually
 
 HIERARCHY = '''
 from clade import Node, computed
@@ -87,11 +87,7 @@ class Traced:
         trace, parent = token_hex(16), token_hex(8)
         headers = {"traceparent": f"00-{trace}-{parent}-01", **options.pop("headers", {})}
         httpx.request(method, f"{self.url}{path}", headers=headers, timeout=WAIT_SECONDS, **options)
-        end = time.monotonic() + WAIT_SECONDS
-        while not (found := [span for span in self._spans if span.trace == trace and span.parent.hex() == parent]):
-            assert time.monotonic() < end, "The span of the request does not come."
-            time.sleep(0.02)
-        (server,) = found
+        (server,) = eventually(lambda: [one for one in self._spans if (one.trace, one.parent.hex()) == (trace, parent)])
         return server, {span.name: span for span in self._spans if span.parent == server.id}
 
     def ask(self, query, **options):
@@ -209,10 +205,7 @@ def test_probes_have_no_spans_and_the_log_has_the_trace(tmp_path):
         httpx.get(f"{traced.url}/readyz")
         server, _ = traced.ask("{ locations { nodes { path } } }")
         assert server.outcome == (Status.STATUS_CODE_ERROR, "UNAVAILABLE")
-        end = time.monotonic() + WAIT_SECONDS
-        while f'"trace":"{server.trace}"' not in (said := (tmp_path / "said.txt").read_text()):
-            assert time.monotonic() < end, said
-            time.sleep(0.05)
+        eventually(lambda: f'"trace":"{server.trace}"' in (tmp_path / "said.txt").read_text())
         assert [span.name for span in spans if span.kind == Span.SPAN_KIND_SERVER] == ["POST /graphql"]
 
 

@@ -9,16 +9,14 @@ import ssl
 import subprocess
 import time
 import uuid
-from abc import abstractmethod
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from resolvers.access.callers import ApiKeyAuthenticator
 from store.api_keys import add_key, new_key, revoke_key
@@ -38,8 +36,9 @@ from store.writing.writer import Writer
 from tests import engines
 from tests.certificate_authority import Authority
 from tests.conftest import CLADE
-from tests.connect_proxy import Tunnel
 from tests.hierarchies import CATEGORY
+from tests.loopback_server import Tunnel
+from tests.proxy import HTTPServer
 
 STORED_TIMES = {"expires", "log_expires", "at", "updated_at", "created_at", "revoked_at"}
 ROLE = "arn:aws:iam::123456789012:role/clade"
@@ -55,35 +54,14 @@ STS = """\
 </Credentials></{0}Result></{0}Response>"""
 
 
-class Served(TestServer):
-    """An HTTP server on the loopback for as long as it is open, whose requests all come to `answer`."""
-
-    def __init__(self, tls: ssl.SSLContext | None = None, port: int | None = None) -> None:
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self.answer)
-        super().__init__(application, scheme="https" if tls else "http", port=port)
-        self._tls = tls
-
-    @property
-    def url(self) -> str:
-        return str(self.make_url("")).rstrip("/")
-
-    @abstractmethod
-    async def answer(self, request: web.Request) -> web.Response: ...
-
-    async def __aenter__(self) -> Self:
-        await self.start_server(ssl=self._tls)
-        return self
-
-
-class Table(Served):
+class Table(HTTPServer):
     """An empty table; `keys` are the access keys of the requests, whose signatures it checks.
 
     It rejects the access keys in `rejected` with the error `code`, and signatures of other times than its own, which
     is `ahead` of this machine's; the first requests get the errors in `refusals`.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None, port: int | None = None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         super().__init__(tls, port)
         self.keys: list[str] = []
         self.rejected: set[str] = set()
@@ -131,7 +109,7 @@ def signature(request: web.Request, body: bytes, secret: str) -> str:
     return hmac.digest(key, told.encode(), "sha256").hex()
 
 
-class Sources(Served):
+class Sources(HTTPServer):
     """Sources of credentials, which give those that were issued last: files, a program, STS.
 
     `shown` are the tokens that callers of STS proved themselves with.

@@ -21,26 +21,29 @@ from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, U
 from store.model.keys import Key, below, subtree
 from store.model.records import ABSENT, Check, Item, Put, key_of
 from tests import engines
-from tests.faulty_engine import Answer, FaultyEngine, empty, mute, slow
 from tests.ports import closed_port
 from tests.proxy import (
     Call,
     Fault,
     Forward,
     Proxy,
+    Silence,
     answer_dropped,
     cancelled,
     delayed,
     dropped,
     garbled,
     miscounted,
+    mute,
     no_object,
     refused,
     scrambled,
+    slow,
     status,
     throttled,
     unprocessed,
 )
+from tests.tables import empty
 from tests.time_limits import Held
 
 ATTEMPTS = 8  # of a throttled call
@@ -55,7 +58,7 @@ def store(proxied: DynamoDBStore) -> DynamoDBStore:
 
 
 @asynccontextmanager
-async def store_at(engine: FaultyEngine, patience: Patience | None = None) -> AsyncIterator[DynamoDBStore]:
+async def store_at(engine: Proxy, patience: Patience | None = None) -> AsyncIterator[DynamoDBStore]:
     """A store that waits for responses longer than a test does, unless it is given another patience."""
     patience = patience or replace(REQUEST_PATIENCE, read_seconds=600.0)
     async with (
@@ -175,21 +178,21 @@ async def test_a_call_that_keeps_failing_or_is_refused_ends_in_an_error_without_
 
 
 @pytest.mark.parametrize("answer", [mute, slow])
-async def test_a_response_that_does_not_come_or_drips_is_waited_for_twice(answer: Answer) -> None:
+async def test_a_response_that_does_not_come_or_drips_is_waited_for_twice(answer: Fault) -> None:
     patience = Patience(connect_seconds=0.2, read_seconds=0.5, timeouts=2, attempts=5)
-    async with FaultyEngine(empty) as engine, store_at(engine, patience) as store:
+    async with Proxy(usual=empty) as engine, store_at(engine, patience) as store:
         found = None
         while found is None:  # a busy machine may take longer
             with contextlib.suppress(Unavailable):
                 found = await store.range(EVERYTHING, ReadUsage())
-        engine.answer = answer
+        engine.usual = answer
         engine.calls.clear()
         with pytest.raises(Unavailable, match="ReadTimeoutError"):
             await store.range(EVERYTHING, ReadUsage())
-        assert engine.calls == ["query"] * 2
+        assert engine.operations == ["Query"] * 2
         with pytest.raises(Uncertain, match="ReadTimeoutError"):
             await store.commit([Put(items(1)[0])])
-        assert engine.calls.count("transactwriteitems") == 2
+        assert engine.count("TransactWriteItems") == 2
 
 
 async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(store: DynamoDBStore, proxy: Proxy) -> None:
@@ -218,35 +221,37 @@ async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(store: Dy
     ids=["broken off", "nothing", "another protocol", "a wish for another protocol"],
 )  # fmt: skip
 async def test_what_is_no_whole_response_is_retried_over_other_connections(raw: bytes, is_closed: bool) -> None:
-    async def once(operation: str, writer: asyncio.StreamWriter) -> None:
-        engine.answer = empty
-        writer.write(raw)
+    async def once(call: Call, forward: Forward) -> web.Response:
+        engine.usual = empty
+        call.transport.write(raw)
         if is_closed:
-            writer.close()
+            call.transport.close()
+        return Silence()
 
-    async with FaultyEngine(empty) as engine, store_at(engine) as store:
+    async with Proxy(usual=empty) as engine, store_at(engine) as store:
         assert await store.range(EVERYTHING, ReadUsage()) == []
-        engine.answer = once
+        engine.usual = once
         assert await store.range(EVERYTHING, ReadUsage()) == []
-        assert engine.calls == ["query"] * 3
+        assert engine.operations == ["Query"] * 3
 
 
 async def test_no_call_gets_the_response_to_another() -> None:
     """Not even where an informational response comes before it, or one more begins that nobody asked for."""
-    count, rest = 0, dict[asyncio.StreamWriter, bytes]()
+    count, rest = 0, dict[asyncio.Transport, bytes]()
 
-    async def counting(operation: str, writer: asyncio.StreamWriter) -> None:
+    async def counting(call: Call, forward: Forward) -> web.Response:
         nonlocal count
         count += 1
         body = b'{"Items": [], "Count": %d}' % count
         whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
         early = b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
-        writer.write(rest.get(writer, b"") + early + whole + whole[:20])
-        rest[writer] = whole[20:]
+        call.transport.write(rest.get(call.transport, b"") + early + whole + whole[:20])
+        rest[call.transport] = whole[20:]
+        return Silence()
 
-    async with FaultyEngine(empty) as engine, store_at(engine) as store:
+    async with Proxy(usual=empty) as engine, store_at(engine) as store:
         await store.count(EVERYTHING, ReadUsage())
-        engine.answer = counting
+        engine.usual = counting
         assert [await store.count(EVERYTHING, ReadUsage()) for _ in range(3)] == [1, 2, 3]
 
 
@@ -270,20 +275,21 @@ async def test_concurrent_calls_get_their_own_responses_also_after_one_that_was_
 async def test_connections_that_were_lost_while_idle_fail_one_attempt_in_all_and_none_after_a_sleep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    opened: set[asyncio.StreamWriter] = set()
-    lost: set[asyncio.StreamWriter] = set()
+    opened: set[asyncio.Transport] = set()
+    lost: set[asyncio.Transport] = set()
     all_open, right = asyncio.Event(), time.time
 
-    async def answer(operation: str, writer: asyncio.StreamWriter) -> None:
-        if writer in lost:  # forgotten by a gateway between, which resets it when it is used again
-            return writer.transport.abort()
-        opened.add(writer)
+    async def answer(call: Call, forward: Forward) -> web.Response:
+        if call.transport in lost:  # forgotten by a gateway between, which resets it when it is used again
+            call.transport.abort()
+            return Silence()
+        opened.add(call.transport)
         if len(opened) >= 20:
             all_open.set()
         await all_open.wait()
-        await empty(operation, writer)
+        return await empty(call, forward)
 
-    async with FaultyEngine(answer) as engine, store_at(engine) as store:
+    async with Proxy(usual=answer) as engine, store_at(engine) as store:
         assert store.calls is not None
         for sleeps, retried in ((False, 1), (True, 1)):
             await asyncio.gather(*[store.range(EVERYTHING, ReadUsage()) for _ in range(20)])

@@ -14,7 +14,7 @@ from store.engine import Capacity, TableOptions
 from store.errors import BadInput, Unavailable, WrongTable
 from tests import engines
 from tests.certificate_authority import Authority
-from tests.connect_proxy import Tunnel
+from tests.loopback_server import Tunnel
 from tests.proxy import Call, Fault, Forward, Proxy, refused
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}

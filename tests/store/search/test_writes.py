@@ -3,7 +3,6 @@
 import contextlib
 import shutil
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any
@@ -21,7 +20,7 @@ from store.metadata.moves import MoveState, MoveTiming
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.paths import parse_path
-from store.model.records import Change, Item, canonical_item, key_of, size_of
+from store.model.records import Item, canonical_item, key_of, size_of
 from store.reading import recent_moves
 from store.writing.create_update import Create
 from store.writing.move_delete import Delete, Move, Policy
@@ -30,6 +29,7 @@ from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, RandomEdits, Refused
 from tests.selection import examples
+from tests.stores import Interrupted, once
 
 AT = "2026-01-01T00:00:00.000Z"
 NOTED = replace(CATEGORY.levels["CATEGORY"], attributes={"note": Attribute("note", Kind.TEXT, "A note.", search=True)})
@@ -195,19 +195,8 @@ class Dies(BaseException):
     """Nothing that is caught on the way: the process ends here."""
 
 
-class Interrupted:
-    """A store with something that happens before each commit."""
-
-    def __init__(self, store: Store, before: Callable[[], Awaitable[None]]) -> None:
-        self._store = store
-        self._before = before
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        await self._before()
-        await self._store.commit(changes)
+async def die() -> None:
+    raise Dies
 
 
 @pytest.mark.parametrize("target", ["o/p/a", pytest.param("a", marks=pytest.mark.thorough)])
@@ -219,25 +208,18 @@ async def test_a_move_stopped_before_any_commit_is_finished_by_a_repair_with_its
         await write(store, *TREES, *[create(f"r/a/n{number}") for number in range(14)], hierarchy=BY_TREE)
     states = set[MoveState]()
     for commits in range(1, 100):
-        left = commits
-
-        async def die() -> None:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise Dies
-
         shutil.copy(tmp_path / "planted.db", tmp_path / f"{commits}.db")
         async with open_store(f"sqlite:///{tmp_path}/{commits}.db") as store:
             store.max_commit_changes = 48
+            mortal: Any = Interrupted(store, "commit", before=once(commits + 1, die))
             with contextlib.suppress(Dies):
-                await write(Interrupted(store, die), move("r/a", target), hierarchy=BY_TREE, timing=LEASELESS)
+                await write(mortal, move("r/a", target), hierarchy=BY_TREE, timing=LEASELESS)
             states.add((await recent_moves(store, ReadUsage()))[0].state)
             async for one in Repair(Check(store, {"category": BY_TREE}, AT), SOON).run():
                 assert one.is_fixed
             assert (await recent_moves(store, ReadUsage()))[0].state is MoveState.DONE
             await check(store, BY_TREE)
-            if left >= 0:
+            if mortal.calls <= commits:
                 break
     assert states == {MoveState.COPYING, MoveState.SWEEPING, MoveState.DONE}
 
@@ -246,15 +228,11 @@ async def test_a_move_that_is_undone_leaves_the_items_as_they_were(store: Store)
     long = "m" * 500
     await write(store, *TREES, create("r/b"), create(f"o/{long}"), create(f"r/a/{long}"), hierarchy=BY_TREE)
     await write(store, move("r/b", "r/a/d"), hierarchy=BY_TREE)  # so that there are items of moves in the subtree
-    edits = [create(f"r/a/{long}/{'n' * 20}")]
-
-    async def edit_once() -> None:
-        while edits:
-            await write(store, edits.pop(), hierarchy=BY_TREE)
-
+    edit = create(f"r/a/{long}/{'n' * 20}")
+    edited: Any = Interrupted(store, "commit", before=once(1, lambda: write(store, edit, hierarchy=BY_TREE)))
     store.max_commit_changes = 24
     with pytest.raises(BadPath):
-        await write(Interrupted(store, edit_once), move("r/a", f"o/{long}/a"), hierarchy=BY_TREE)
+        await write(edited, move("r/a", f"o/{long}/a"), hierarchy=BY_TREE)
     (found,) = await recent_moves(store, ReadUsage())
     assert found.state is MoveState.UNDONE
     await check(store, BY_TREE)

@@ -1,6 +1,6 @@
 """Imports, on both stores: nodes, counts, ids, revisions, versions and the log."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -23,6 +23,7 @@ from store.transfer.staging import MAX_UNPACKED, PART_NODES
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
 from tests.selection import examples
+from tests.stores import Interrupted
 
 pytestmark = pytest.mark.extenddb
 
@@ -163,9 +164,8 @@ async def test_a_deleted_id_may_be_given_to_another_path(store: Store) -> None:
 
 async def test_many_children_need_many_transactions_and_each_leaves_all_counts_right(store: Store) -> None:
     streets: list[Told] = [(f"US/NE/Omaha/{n}", "POSTAL_CODE") for n in range(3 * store.max_changes // 4)]
-    stopping = Stopping(store, commits=1)
     with pytest.raises(Stopped):
-        await load(stopping, wanted_of([*NEBRASKA, *streets]), LoadResult())
+        await load(stopping(store, commits=1), wanted_of([*NEBRASKA, *streets]), LoadResult())
     await invariants.check(store)
     first = len(await paths(store))
     assert 1 < first < len(streets)
@@ -184,7 +184,7 @@ async def test_removals_continue_after_a_stop(store: Store) -> None:
         deep += [(f"A/{n}", "CATEGORY"), (f"A/{n}/x", "PRODUCT"), (f"A/{n}/x/y", "VARIANT")]
     await imported(store, deep, CATEGORY)
     with pytest.raises(Stopped):
-        await load(Stopping(store, commits=1), wanted_of(deep[:4], CATEGORY), LoadResult(), prune=True)
+        await load(stopping(store, commits=1), wanted_of(deep[:4], CATEGORY), LoadResult(), prune=True)
     await invariants.check(store)
     assert 4 < len(await paths(store, "category")) < len(deep)
     await imported(store, deep[:4], CATEGORY, prune=True)
@@ -313,46 +313,39 @@ class Stopped(Exception):
     """An import ends here."""
 
 
-class Stopping:
+def stopping(store: Store, commits: int) -> Any:
     """A store that is interrupted after so many commits."""
 
-    def __init__(self, store: Store, commits: int) -> None:
-        self._store = store
-        self._commits = commits
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Sequence[Any]) -> None:
-        if not self._commits:
+    async def stop(number: int) -> None:
+        if number > commits:
             raise Stopped
-        self._commits -= 1
-        await self._store.commit(changes)
+
+    return Interrupted(store, "commit", before=stop)
 
 
-class Disturbed(Stopping):
+def disturbed(store: Store, commits: int) -> Any:
     """A store in which somebody else writes to the tree in front of each of the first `commits`."""
 
-    async def commit(self, changes: Sequence[Any]) -> None:
-        if self._commits:
-            self._commits -= 1
-            await load(self._store, wanted_of([(f"US/S{self._commits}", "STATE")]), LoadResult())
-        await self._store.commit(changes)
+    async def disturb(number: int) -> None:
+        if number <= commits:
+            await load(store, wanted_of([(f"US/S{number}", "STATE")]), LoadResult())
+
+    return Interrupted(store, "commit", before=disturb)
 
 
 async def test_a_tree_is_read_again_after_a_conflict(store: Store) -> None:
     await imported(store, [("US", "COUNTRY")])
     outcome = LoadResult()
-    await load(Disturbed(store, commits=3), wanted_of(NEBRASKA[1:]), outcome)
+    await load(disturbed(store, commits=3), wanted_of(NEBRASKA[1:]), outcome)
     await invariants.check(store)
     assert outcome.added.total() == len(NEBRASKA[1:])
-    assert {f"US/S{n}" for n in range(3)} <= set(await paths(store))
+    assert {"US/S1", "US/S2", "US/S3"} <= set(await paths(store))
 
 
 async def test_an_import_fails_after_too_many_conflicts(store: Store) -> None:
     await imported(store, [("US", "COUNTRY")])
     with pytest.raises(Conflict, match="Other writes to US prevented the import"):
-        await load(Disturbed(store, commits=1000), wanted_of([("US/NE", "STATE")]), LoadResult())
+        await load(disturbed(store, commits=1000), wanted_of([("US/NE", "STATE")]), LoadResult())
     await invariants.check(store)
 
 

@@ -66,7 +66,7 @@ async def test_no_revision_is_that_of_a_node_whose_large_move_is_undone(store: S
     await journaled.plant(store, f"o/{long}", f"r/a/{long}")
     for edit in (move("o/p", "r/a/a"), move("r/a/a", "o/p"), create("r/a/a")):
         await write(store, edit)
-    meanwhile: Any = journaled.EditedMeanwhile(store, create(f"r/a/{long}/{'n' * 20}"))
+    meanwhile: Any = journaled.edited_meanwhile(store, create(f"r/a/{long}/{'n' * 20}"))
     writer = Writer(meanwhile, journaled.SOON)
     with pytest.raises(BadPath):
         await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())

@@ -17,11 +17,11 @@ from store.writing.positions import Position, Side
 from store.writing.transaction import MAX_MOVES
 from store.writing.writer import Writer
 from tests import invariants
-from tests.counting_store import CountingStore
 from tests.hierarchies import CATEGORY
 from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
 from tests.store.writing.journaled import SUBTREE, cascade, create, move
+from tests.stores import CountingStore
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,13 +14,15 @@ from store.engine import ReadUsage, Store
 from store.errors import Unavailable
 from store.metadata.moves import MoveState, MoveTiming
 from store.model.keys import tree_version_key
-from store.model.records import Change, Put
+from store.model.records import Put
 from store.writing.large_moves import LeaseLost, MoveLease
 from store.writing.move_worker import MoveWorker
 from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, cascade, move
+from tests.stores import Interrupted
+from tests.waiting import until
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
@@ -89,28 +90,20 @@ async def test_a_lease_is_renewed_during_long_waits(store: Store) -> None:
 
 
 async def test_a_worker_continues_after_an_outage_or_a_lost_answer(store: Store) -> None:
-    class Away:
-        """Every other commit fails, half of them after they were made."""
+    async def fail_before(number: int) -> None:
+        if number % 4 == 0:
+            raise Unavailable("away")
 
-        commits = 0
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(store, name)
-
-        async def commit(self, changes: Sequence[Change]) -> None:
-            self.commits += 1
-            if self.commits % 4 == 0:
-                raise Unavailable("away")
-            await store.commit(changes)
-            if self.commits % 4 == 2:
-                raise Unavailable("the answer was lost")
+    async def fail_after(number: int) -> None:
+        if number % 4 == 2:
+            raise Unavailable("the answer was lost")
 
     await journaled.plant(store)
-    away: Any = Away()
+    away: Any = Interrupted(store, "commit", before=fail_before, after=fail_after)
     writer = Writer(away, journaled.SOON)
     await writer.write(move("r/a", "o/p/a"), ReadUsage())
     await writer.move_worker.finished()
-    assert away.commits > 4
+    assert away.calls > 4
     assert await journaled.paths(store) == {*OTHERS, *journaled.at("r/a", "o/p/a")}
     await journaled.has_ended(store)
 
@@ -140,9 +133,12 @@ async def test_a_worker_with_a_clock_a_day_ahead_keeps_its_move_while_it_works(s
         await store.commit([Put(ahead.item(), {"epoch": found.epoch})])
         assert await watcher.resume() == []
         await asyncio.sleep(0.02)
-    async with asyncio.timeout(60), watcher.watching():
-        while (await journaled.only_move(store)).ended_at is None:  # noqa: ASYNC110 - it looks by itself
-            await asyncio.sleep(0.01)
+
+    async def has_ended() -> bool:  # it looks by itself
+        return (await journaled.only_move(store)).ended_at is not None
+
+    async with watcher.watching():
+        await until(has_ended)
     await journaled.has_ended(store)
 
 

@@ -21,20 +21,18 @@ from store.writing.writer import Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY
+from tests.stores import StoreProxy
 
 LIMIT = 4 * 1024 * 1024  # of one transaction of DynamoDB, with what it removes
 TOP = ("r", "top")
 
 
-class Weighed:
+class Weighed(StoreProxy):
     """A store that refuses what DynamoDB does: transactions of more than 4 MB, with all that they write and remove."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.commits = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
     async def commit(self, changes: Sequence[Change]) -> None:
         removed = await self._store.get(

@@ -21,11 +21,10 @@ from store.writing.move_delete import Delete, Move, Policy
 from store.writing.positions import Side
 from store.writing.writer import Writer
 from tests import invariants
-from tests.counting_store import CountingStore
 from tests.hierarchies import CATEGORY
-from tests.recorded_reads import ReadRecorder
 from tests.reordering import reorder
 from tests.store.transfer.test_load import wanted_of
+from tests.stores import CountingStore, ReadRecorder
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
