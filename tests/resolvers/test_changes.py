@@ -92,7 +92,8 @@ async def follow_random_edits(store: Store, seed: int, length: int) -> None:
         for _ in range(length):
             edit = edits.one()
             with contextlib.suppress(CladeError):
-                model.apply(edit)((await writer.write(edit, ReadUsage())).record)
+                record = (await writer.write(edit, ReadUsage())).record
+                model.apply(edit)(record)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)

@@ -125,7 +125,7 @@ async def test_nodes_that_are_returned_are_refused_before_they_are_sorted(store)
 @pytest.mark.both_stores
 async def test_pages_of_a_long_sorted_list_are_one_read_of_it(store):
     """All products of a category by price; prices are unique."""
-    count = 420
+    count = 1_050
     prices = [f"{number * 7919 % count}.50" for number in range(count)]
     rows = [(("shop", f"p{number}"), "PRODUCT", f"P{number}", {"price": price}) for number, price in enumerate(prices)]
     await plant(store, CategoryNode, [(("shop",), "CATEGORY"), *rows])

@@ -151,15 +151,16 @@ def test_a_text_in_a_cursor_is_folded_again_since_folding_may_have_been_another_
 
 PARTS = ["read:thing/x/a", "read:thing/x/c", "read:thing/x/d/f", "read:thing/x/e", "read:thing/y/a", "read:thing/no"]
 LISTED_IN_PART = {
-    "": "a c e f a",
-    "orderBy: {field: PRICE}": "c a a e f",
-    "level: [ITEM, BOX]": "a c f e a",
-    "level: ITEM, orderBy: {field: PATH, direction: DESC}": "a e f c a",
-    "orderBy: {field: POSITION, direction: DESC}": "f e c a a",
-    "orderBy: {field: KEY, direction: DESC}": "f e c a a",
-    "orderBy: {field: PATH}": "a c f e a",
-    'where: {key: {gt: "a", lt: "f"}}': "c e",
-    'where: {path: {startsWith: "x/d"}}': "f",
+    "": "x/a y/a x/c x/e x/d/f",
+    "orderBy: {field: PRICE}": "x/c x/a y/a x/e x/d/f",
+    "orderBy: {field: NAME, direction: DESC}": "x/a y/a x/e x/d/f x/c",
+    "level: [ITEM, BOX]": "x/a x/c x/d/f x/e y/a",
+    "level: ITEM, orderBy: {field: PATH, direction: DESC}": "y/a x/e x/d/f x/c x/a",
+    "orderBy: {field: POSITION, direction: DESC}": "x/d/f x/e x/c y/a x/a",
+    "orderBy: {field: KEY, direction: DESC}": "x/d/f x/e x/c y/a x/a",
+    "orderBy: {field: PATH}": "x/a x/c x/d/f x/e y/a",
+    'where: {key: {gt: "a", lt: "f"}}': "x/c x/e",
+    'where: {path: {startsWith: "x/d"}}': "x/d/f",
     "where: {pieces: {eq: 5}}": "",
 }
 
@@ -168,23 +169,25 @@ async def test_pages_of_what_callers_see_are_cuts_of_the_list_of_their_part(stor
     """Nothing above her grant roots is known, and those with one key have a place of their own each."""
     await plant(store, Thing, [*BOX, (("y", "a"), "ITEM", "Zoe", {"price": "10"})])
     server, who = Server(store, Thing), caller(*PARTS)
-    for listing, keys in LISTED_IN_PART.items():
+    for listing, paths in LISTED_IN_PART.items():
         for size, cursor, end in (("first", "after", "endCursor"), ("last", "before", "startCursor")):
             found: list[str] = []
-            left, place = keys.split(), ""
+            expected, place = paths.split(), ""
             while True:
                 given = f"({', '.join(filter(None, (listing, f'{size}: 2', place)))})"
-                told = "nodes { key } totalCount pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
+                told = "nodes { path } totalCount pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
                 page = (await server.data(who, f"{{ things{given} {{ {told} }} }}"))["things"]
-                keys_of = [node["key"] for node in page["nodes"]]
-                found = [*found, *keys_of] if size == "first" else [*keys_of, *found]
+                some = [node["path"] for node in page["nodes"]]
+                found = [*found, *some] if size == "first" else [*some, *found]
                 more = [page["pageInfo"][f"has{one}Page"] for one in ("Next", "Previous")]
                 ahead, behind = more if size == "first" else more[::-1]
-                assert (page["totalCount"], ahead, behind) == (len(left), len(found) < len(left), bool(place)), given
+                assert (page["totalCount"], ahead, behind) == (
+                    len(expected), len(found) < len(expected), bool(place)
+                ), given  # fmt: skip
                 if not ahead:
                     break
                 place = f'{cursor}: "{page["pageInfo"][end]}"'
-            assert found == left, given
+            assert found == expected, given
     above = '{ x: thing(path: "x") { key } a: thing(path: "y/a") { parent { path } } }'
     assert await server.data(who, above) == {"x": None, "a": {"parent": None}}
 
