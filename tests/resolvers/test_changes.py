@@ -117,8 +117,12 @@ def test_streams_of_random_edits_have_all_changes(seed: int, length: int) -> Non
 async def test_a_child_with_the_key_of_its_parent_takes_its_place_in_the_feed_after_all_others(store: Store) -> None:
     await create(store, "a", "a/b", "a/b/b", "a/b/b/é", "a/b/é", "a/b/é/a")
     await Writer(store).write(Delete(CATEGORY, ("a", "b"), Policy.REPARENT), ReadUsage())
-    found = [(one.event, one.source or one.path, one.target) for one in await all_changes(store, "a")]
-    assert found[6:] == [("MOVED", "a/b/é", "a/é"), ("DELETED", "a/b", None), ("MOVED", "a/b/b", "a/b")]
+    changes = await all_changes(store, "a")
+    assert [(one.event, one.source or one.path, one.target, one.with_descendants) for one in changes[6:]] == [
+        ("MOVED", "a/b/é", "a/é", True),
+        ("DELETED", "a/b", None, False),
+        ("MOVED", "a/b/b", "a/b", True),
+    ]
 
 
 async def test_all_streams_share_one_poll_and_one_read_of_a_change(store: Store) -> None:

@@ -44,7 +44,7 @@ def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str
 
 
 def one_session(session: Session, chance: random.Random, until: float, at_least: int) -> None:
-    """Some steps, each followed by reads, and a look at everything in the end."""
+    """Some steps, each followed by reads; then one of each kind, and a look at everything."""
     if chance.random() < 0.6:
         make(session, {"do": "fill", "seed": chance.randrange(2**31)})
     for number in range(STEPS):
@@ -60,6 +60,8 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
                 make(session, cursors.some_cursors(chance, session.trees))
             else:
                 make(session, {**reads.some_read(chance, session.trees, session.ids), "seed": chance.randrange(2**31)})
+    for step in operations.each_kind(chance, session.trees, STEPS):
+        make(session, step)
     for step in everything(session.trees):
         make(session, {**step, "server": chance.randrange(2), "seed": chance.randrange(2**31)})
 
