@@ -328,7 +328,7 @@ async def test_a_repair_increments_the_version_and_adds_an_empty_log_item(store:
 
 async def test_many_fixes_take_several_transactions(store: Store) -> None:
     await fill(store)
-    count = store.max_changes + 50
+    store.max_changes, count = 20, 50
     await load(store, wanted_of([(f"FR/C{n}", "CITY") for n in range(count)]), LoadResult())
     keys = [at(f"FR/C{n}") for n in range(count)]
     found = [one for one in await store.get(keys, ReadUsage(), strong=True) if one is not None]

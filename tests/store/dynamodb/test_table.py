@@ -58,8 +58,6 @@ def test_every_difference_of_a_table_is_told() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"index_capacity": Capacity(1, 1)}, "needs --units"),
-        ({"capacity": Capacity(0, 1)}, "at least 1 unit"),
         ({"capacity": Capacity(1, 1), "index_capacity": Capacity(1, 0)}, "at least 1 unit"),
         ({"tags": {str(number): "" for number in range(51)}}, "at most 50 tags, not 51"),
     ],

@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace as edited
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.errors import Unavailable
 from store.metadata.moves import MoveState, MoveTiming
+from store.model.hierarchy import Search, SearchScope
 from store.model.keys import tree_version_key
 from store.model.records import Change, Put
 from store.writing.large_moves import LeaseLost, MoveLease
@@ -23,7 +26,9 @@ from tests.hierarchies import CATEGORY
 from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, cascade, move
 
-pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
+pytestmark = pytest.mark.extenddb
+
+BY_TREE = edited(CATEGORY, search=Search(SearchScope.TREE))
 
 KINDS = {
     "a move to another tree": (move("r/a", "o/p/a"), journaled.at("r/a", "o/p/a")),
@@ -31,29 +36,28 @@ KINDS = {
     "a move to a root": (move("r/a", "a"), journaled.at("r/a", "a")),
     "a cascade": (cascade("r/a"), set()),
 }
-SMALLEST = "a rename"
 
 
-@pytest.mark.parametrize(
-    "what", [SMALLEST, *(pytest.param(one, marks=pytest.mark.both_stores(False)) for one in KINDS if one != SMALLEST)]
-)
+@pytest.mark.parametrize("what", KINDS)
 async def test_a_move_stopped_after_any_commit_is_finished_by_the_next_worker(store_url: str, what: str) -> None:
     edit, there = KINDS[what]
+    edit = edited(edit, hierarchy=BY_TREE)
     states: list[MoveState] = []
     while True:
         commits = len(states) + 1
         async with open_store(another(store_url, commits)) as store:
             await store.create()
-            await journaled.plant(store)
+            await journaled.plant(store, hierarchy=BY_TREE)
+            store.max_commit_changes = 2 * journaled.SMALL  # with the search items of as many nodes
             if not await journaled.died(store, edit, commits):
                 break
             states.append((await journaled.only_move(store)).state)
-            assert await journaled.findings(store) == []
+            assert await journaled.findings(store, BY_TREE) == []
             await journaled.lapse(store)
             await journaled.resume(store)
-            assert await journaled.findings(store) == []
+            assert await journaled.findings(store, BY_TREE) == []
             assert await journaled.paths(store) == {*OTHERS, *there}
-            await journaled.has_ended(store)
+            await journaled.has_ended(store, hierarchy=BY_TREE)
     assert set(states) == {MoveState.COPYING, MoveState.SWEEPING, MoveState.DONE}
 
 
@@ -130,16 +134,22 @@ async def test_a_repair_waits_for_the_lease_and_finishes_the_move(store: Store) 
     await journaled.has_ended(store)
 
 
-async def test_a_worker_with_a_clock_a_day_ahead_keeps_its_move_while_it_works(store: Store) -> None:
+async def test_a_worker_with_a_clock_a_day_ahead_keeps_its_move_while_it_works(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("store.writing.move_worker.time", SimpleNamespace(monotonic=lambda: now[0]))
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
-    watcher = MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.3))
-    for number in range(20):
+    watcher = MoveWorker(store, journaled.SOON)
+    for number in range(3):
         found = await journaled.only_move(store)
         ahead = replace(found, lease=time.time() + 24 * 3600 + number)
         await store.commit([Put(ahead.item(), {"epoch": found.epoch})])
         assert await watcher.resume() == []
-        await asyncio.sleep(0.02)
+        now[0] += journaled.SOON.lease_seconds - 0.1
+        assert await watcher.resume() == []
+    now[0] += 0.2
     async with asyncio.timeout(60), watcher.watching():
         while (await journaled.only_move(store)).ended_at is None:  # noqa: ASYNC110 - it looks by itself
             await asyncio.sleep(0.01)
