@@ -6,7 +6,6 @@ import hmac
 import json
 import os
 import ssl
-import subprocess
 import time
 import uuid
 from abc import abstractmethod
@@ -37,7 +36,6 @@ from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
 from tests import engines
 from tests.certificate_authority import Authority
-from tests.conftest import CLADE
 from tests.connect_proxy import Tunnel
 from tests.hierarchies import CATEGORY
 
@@ -420,30 +418,6 @@ async def are_times_of(store: Store) -> None:
                 assert min(abs(stored - now - lifetime) for lifetime in lifetimes) < SKEW_SECONDS, item
                 found.add(name)
     assert found >= {"expires", "log_expires", "at", "updated_at"}
-
-
-@pytest.mark.thorough
-async def test_a_command_on_a_machine_with_a_wrong_clock_says_so_once_and_works(
-    extenddb: engines.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in engines.KEY_PAIR.items():
-        monkeypatch.setenv(name, value)
-    url = extenddb.address(f"clade-{uuid.uuid4().hex}")
-    async with open_store(url) as store:
-        await store.create()
-    (tmp_path / "nodes.jsonl").write_text('{"path": "NO", "level": "COUNTRY"}')
-    (tmp_path / "sitecustomize.py").write_text(
-        f"import time\nright = time.time\ntime.time = lambda: right() + {400 * 86_400}\n"
-    )
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [CLADE, "import", "location", "nodes.jsonl", "--store", url],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("The clock of this machine is 400 days ahead of DynamoDB's") == 1
-    async with open_store(url) as store:
-        await are_times_of(store)
 
 
 # -- TLS ---------------------------------------------------------------------------------------------------------------

@@ -152,7 +152,3 @@ def test_a_policy_names_the_table_and_asks_of_its_indexes_only_queries() -> None
 )  # fmt: skip
 def test_a_policy_names_the_partition_of_its_region(region: str | None, start: str) -> None:
     assert policy(Use.READING, "clade", region=region)["Statement"][0]["Resource"].startswith(start)
-
-
-def test_each_use_may_do_what_those_before_it_may() -> None:
-    assert ACTIONS[Use.READING] < ACTIONS[Use.WRITING] < ACTIONS[Use.ADMIN]

@@ -28,7 +28,6 @@ from tests.proxy import (
     Fault,
     Forward,
     Proxy,
-    answer_dropped,
     cancelled,
     dropped,
     garbled,
@@ -337,23 +336,6 @@ async def test_lost_connections_and_throttles_are_tried_again_and_counted(store:
 
 
 # -- commits that fail -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("exact")
-async def test_a_commit_whose_answer_was_lost_is_made_once(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("TransactWriteItems", answer_dropped)
-    await store.commit([Put(items(1)[0], ABSENT)])  # made twice, its own condition would stop it
-    assert proxy.count("TransactWriteItems") == 2
-    assert await store.range(EVERYTHING, ReadUsage(), strong=True) == items(1)
-
-
-async def test_a_damaged_refusal_of_a_commit_leaves_it_unknown_whether_it_was_made(
-    store: DynamoDBStore, proxy: Proxy
-) -> None:
-    for fault in NO_RESPONSES:
-        proxy.spoil("TransactWriteItems", fault)
-        with pytest.raises(Uncertain, match="not DynamoDB's"):
-            await store.commit([Put(items(1)[0]), Check(Key("t", "x"), {"n": 1})])
 
 
 async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: DynamoDBStore, proxy: Proxy) -> None:

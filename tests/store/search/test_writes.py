@@ -164,23 +164,6 @@ async def test_of_a_moved_node_is_kept_what_its_descendants_need(
     assert any(item["pk"] == "search/category" for item in await search_items(store)) == is_moved
 
 
-@at_once_or_not
-async def test_where_trees_are_searched_by_themselves_a_move_or_deletion_takes_the_items_to_another_tree(
-    store: Store, limit: int | None
-) -> None:
-    most = store.max_commit_changes
-    await write(store, *TREES, create("r/r"), create("r/r/d"), hierarchy=BY_TREE)
-    for edit in (
-        move("r/a/b", "o/b"), move("o/b/c", "c"), move("c", "o/b/c"), move("o", "r/o"), move("r/o/b", "b"),
-        move("b", "r/b"), Delete(BY_TREE, ("r",), Policy.REPARENT),
-    ):  # fmt: skip
-        store.max_commit_changes = most if isinstance(edit, Delete) else limit or most
-        await write(store, edit, hierarchy=BY_TREE)
-        await check(store, BY_TREE)
-        words = sum(item["pk"].startswith("words/") for item in await search_items(store))
-        assert words == len(TREES) + 2 - isinstance(edit, Delete)
-
-
 # -- a move that comes to nothing --------------------------------------------------------------------------------------
 
 

@@ -67,24 +67,12 @@ def reasons(outcome: LoadResult) -> dict[int, str]:
     return {rejection.number: rejection.reason for rejection in outcome.rejections}
 
 
-async def test_an_import_writes_nodes_counts_ids_versions_and_the_log_once(store: Store) -> None:
+async def test_an_import_is_one_version_of_each_tree_with_its_log(store: Store) -> None:
     outcome = await imported(store, NEBRASKA)
     assert outcome.added == {"COUNTRY": 1, "STATE": 1, "CITY": 2, "POSTAL_CODE": 1, "STORE": 1}
-    assert outcome.commits == 1
-    us = await record(store, "US")
-    assert us.name == "United States"
-    assert us.id == "location:6252001"
-    assert us.kids == {"STATE": 1}
-    assert us.below == {"STATE": 1, "CITY": 2, "POSTAL_CODE": 1, "STORE": 1}
-    shop = await record(store, "US/NE/Omaha/68118/1")
-    assert shop.attributes == {"street": "100 St Andrews lane", "square_feet": 921}
-    assert shop.name == "1"
-    stamps = await store.get([tree_version_key("location#US"), tree_version_key("location")], ReadUsage(), strong=True)
-    tree, roots = (TreeVersion.of("", item) for item in stamps)
-    assert tree.number == roots.number == 1
-    assert tree.shape == {"COUNTRY@0": 1, "STATE@1": 1, "CITY@2": 2, "POSTAL_CODE@3": 1, "STORE@4": 1}
-    assert roots.shape == {"COUNTRY@0": 1}
-    (log,) = await store.get([log_key("location#US", 1)], ReadUsage(), strong=True)
+    keys = [tree_version_key("location#US"), tree_version_key("location"), log_key("location#US", 1)]
+    tree, roots, log = await store.get(keys, ReadUsage(), strong=True)
+    assert outcome.commits == TreeVersion.of("", tree).number == TreeVersion.of("", roots).number == 1
     assert log is not None
     assert ["CREATED", "#NE#Omaha#", "location:5074472", "CITY", 1] in log["changes"]  # type: ignore[operator]
     before = await invariants.all_items(store)
@@ -317,9 +305,10 @@ async def test_an_import_fails_after_too_many_conflicts(store: Store, monkeypatc
 def test_trees_without_new_rows_are_packed_and_rows_that_come_back_to_them_are_merged_and_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("store.transfer.staging.MAX_UNPACKED", 1_000)
-    monkeypatch.setattr("store.transfer.staging.PART_NODES", 50)
-    trees, children = 2 + 1_000 // 50, 50 + 7
+    trees, children = 5, 57
+    few = {"PART_NODES": 50, "LEAST_PACKED": 50, "MAX_UNPACKED": (trees - 3) * (children + 1)}
+    for name, number in few.items():
+        monkeypatch.setattr(f"store.transfer.staging.{name}", number)
     plan = ImportPlan(CATEGORY)
 
     def take(*path: str, node_id: str | None = None, **attributes: object) -> None:

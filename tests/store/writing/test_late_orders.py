@@ -7,7 +7,6 @@ from dataclasses import replace as edited
 from random import Random
 from typing import Any, cast
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -153,21 +152,3 @@ async def test_an_order_is_right_before_the_index_shows_what_was_written(store: 
         assert found["category#r#", "CATEGORY"] == [("r", "b"), ("r", "c"), ("r", "d")]
         assert found["category#r#d#", "CATEGORY"] == [("r", "d", "3"), ("r", "d", "1"), ("r", "d", "2")]
         assert found["category", "CATEGORY"] == [("r",), ("q",)]
-
-
-@pytest.mark.both_stores
-async def test_a_reorder_that_changes_nothing_after_those_before_it_is_no_change(store: Store) -> None:
-    writer = Writer(store)
-    paths = [("a",), *[("a", key) for key in "abcdef"]]
-    await outcomes(writer, [Create(CATEGORY, path, "CATEGORY", "x", {}) for path in paths])
-    at_once = {"b": (Side.LAST, None), "a": (Side.BEFORE, "c"), "f": (Side.AFTER, "e"), "c": (Side.AFTER, "a"),
-               "d": (Side.LAST, None), "e": (Side.BEFORE, "f")}  # fmt: skip
-    settle = 3600.0 if store.version() is None else 0.0
-    edits = [
-        reorder(CATEGORY, ("a", key), side, ("a", beside) if beside else None, settle_seconds=settle)
-        for key, (side, beside) in at_once.items()
-    ]
-    await outcomes(writer, edits)
-    assert (await orders(store))["category#a#", "CATEGORY"] == [("a", key) for key in "acefbd"]
-    moved = [path for event, path, _ in await changes(store) if event == "MOVED"]
-    assert moved == ["a/b", "a/d"]

@@ -2,10 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import replace as edited
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,11 +12,10 @@ from store.checking.check import Check
 from store.checking.repair import Repair
 from store.connect import open_store
 from store.engine import ReadUsage, Store
-from store.errors import Unavailable
 from store.metadata.moves import MoveState, MoveTiming
 from store.model.hierarchy import Search, SearchScope
 from store.model.keys import tree_version_key
-from store.model.records import Change, Put
+from store.model.records import Put
 from store.writing.large_moves import LeaseLost, MoveLease
 from store.writing.move_worker import MoveWorker
 from store.writing.writer import Writer
@@ -90,33 +87,6 @@ async def test_a_lease_is_renewed_during_long_waits(store: Store) -> None:
     lease = MoveLease(store, await journaled.only_move(store), 60.0)
     await lease.wait(0.01)
     assert (await journaled.only_move(store)).lease > time.time()
-
-
-async def test_a_worker_continues_after_an_outage_or_a_lost_answer(store: Store) -> None:
-    class Away:
-        """Every other commit fails, half of them after they were made."""
-
-        commits = 0
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(store, name)
-
-        async def commit(self, changes: Sequence[Change]) -> None:
-            self.commits += 1
-            if self.commits % 4 == 0:
-                raise Unavailable("away")
-            await store.commit(changes)
-            if self.commits % 4 == 2:
-                raise Unavailable("the answer was lost")
-
-    await journaled.plant(store)
-    away: Any = Away()
-    writer = Writer(away, journaled.SOON)
-    await writer.write(move("r/a", "o/p/a"), ReadUsage())
-    await writer.move_worker.finished()
-    assert away.commits > 4
-    assert await journaled.paths(store) == {*OTHERS, *journaled.at("r/a", "o/p/a")}
-    await journaled.has_ended(store)
 
 
 # -- what check and repair make of it ----------------------------------------------------------------------------------

@@ -74,23 +74,17 @@ def test_two_ranks_at_one_place_differ() -> None:
     assert len({rank_between("CITY", "CITY#a#", "CITY#b#") for _ in range(100)}) > 90
 
 
-async def test_a_reorder_reads_as_much_of_a_deep_node(store: Store) -> None:
+async def test_a_reorder_reads_as_much_of_a_deep_node_and_writes_the_moved_node_alone(store: Store) -> None:
     await plant(store, *["/".join("rabcde"[:depth]) for depth in range(1, 7)], "r/n", "r/a/b/c/d/n")
     units = []
     for path in (("r", "n"), ("r", "a", "b", "c", "d", "n")):
-        reads = ReadUsage()
-        await Writer(store).write(reorder(CATEGORY, path, Side.FIRST), reads)
+        edit, reads = reorder(CATEGORY, path, Side.FIRST), ReadUsage()
+        plan = (await Writer(store).write(edit, ReadUsage(), EditOptions(dry_run=True))).dry_run
+        await Writer(store).write(edit, reads)
         units.append(reads.units)
+        assert plan is not None
+        assert plan.nodes == 1
     assert units[0] == units[1]
-
-
-async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
-    await plant(store, "r", *[f"r/n{n}" for n in range(9)])
-    plan = (
-        await Writer(store).write(reorder(CATEGORY, ("r", "n7"), Side.FIRST), ReadUsage(), EditOptions(dry_run=True))
-    ).dry_run
-    assert plan is not None
-    assert plan.nodes == 1
 
 
 async def in_order(store: Store, count: int) -> list[str]:
@@ -205,15 +199,10 @@ async def test_an_export_and_an_import_keep_the_order_of_siblings_and_of_roots(s
         assert await keys_of(other) == await keys_of(store) == ["4", "1", "3", "2"]
         assert await keys_of(other, "category") == await keys_of(store, "category") == ["c", "a", "b"]
         assert await exported(other, CATEGORY) == lines
-
-
-async def test_nodes_that_are_there_stay_where_they_are(store: Store, tmp_path: Path) -> None:
-    await arranged(store, tmp_path)
-    lines = await exported(store, CATEGORY)
     await reordered(store, "a/4", Side.LAST)
     outcome = await taken(store, tmp_path / "again.jsonl", lines, CATEGORY)
     assert (outcome.written, outcome.rejections) == (0, [])
-    assert await keys_of(store) == ["1", "3", "2", "4"]
+    assert await keys_of(store) == ["1", "3", "2", "4"], "nodes that are there stay where they are"
 
 
 async def test_a_rank_that_a_sibling_has_is_not_given_twice(store: Store, tmp_path: Path) -> None:

@@ -129,13 +129,6 @@ async def test_reparenting_more_children_than_fit_into_a_log_item_is_rejected(st
     assert len(await paths(store)) == 152
 
 
-async def test_children_take_the_place_of_a_node_also_one_that_is_called_like_it(store: Store) -> None:
-    await plant(store, "r", "r/n", "r/n/n", "r/n/n/x", "r/n/x")
-    await write(store, Delete(CATEGORY, ("r", "n"), Policy.REPARENT))
-    assert await paths(store) == {"r", "r/n", "r/n/x", "r/x"}
-    await invariants.check(store)
-
-
 async def test_an_idempotency_key_fits_beside_the_largest_node_and_is_kept_over_another_setting(store: Store) -> None:
     writer, large = Writer(store), {"note": "x" * 390_000}
     await write(store, create("r"), create("r/a"))
