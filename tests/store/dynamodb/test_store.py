@@ -18,7 +18,7 @@ from store.dynamodb.client import CircuitBreaker
 from store.dynamodb.store import DynamoDBStore
 from store.engine import REQUEST_PATIENCE, Patience, ReadTrace, ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
-from store.model.keys import Key, below, subtree
+from store.model.keys import Key, subtree
 from store.model.records import ABSENT, Check, Item, Put, key_of
 from tests import engines
 from tests.faulty_engine import Answer, FaultyEngine, empty, mute, slow
@@ -461,8 +461,3 @@ async def test_the_region_is_that_of_the_url_else_of_the_variables_else_of_the_p
         with pytest.raises(NoTable):
             await store.health()
     assert {call.headers["Authorization"].split("/")[2] for call in proxy.calls} == {region}
-
-
-async def test_a_store_that_is_not_open_says_so() -> None:
-    with pytest.raises(RuntimeError, match="not open"):
-        await DynamoDBStore("table").range(below("t", "#"), ReadUsage())

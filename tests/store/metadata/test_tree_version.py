@@ -47,7 +47,7 @@ def test_a_shape_has_levels_and_depths() -> None:
 
 async def test_each_transaction_of_an_import_and_of_a_repair_has_its_own_time(store: Store) -> None:
     store.max_changes = 12
-    await load(store, wanted_of([("US", "COUNTRY"), *[(f"US/C{n}", "CITY") for n in range(200)]]), LoadResult())
+    await load(store, wanted_of([("US", "COUNTRY"), *[(f"US/C{n}", "CITY") for n in range(40)]]), LoadResult())
     imported = await times(store)
     assert len(set(imported)) > 1
     assert imported == sorted(imported)

@@ -8,11 +8,9 @@ from typing import Any
 
 import orjson
 
-from store.checking.check import Check
-from store.connect import opened
 from store.engine import Store
 from store.model.attributes import Kind
-from store.model.hierarchy import Hierarchy, Undefined
+from store.model.hierarchy import Hierarchy
 from store.transfer.export import export
 from store.transfer.formats.lines import read_jsonl
 from store.transfer.load import LoadResult, load
@@ -51,32 +49,9 @@ async def taken(store: Store, file: Path, lines: Sequence[Any], kind: Hierarchy)
     return outcome
 
 
-async def exported(store: Store, kind: Hierarchy, undefined: Undefined | None = None) -> list[dict[str, Any]]:
-    lines = b"".join([page async for page in export(store, kind, undefined=undefined)])
+async def exported(store: Store, kind: Hierarchy) -> list[dict[str, Any]]:
+    lines = b"".join([page async for page in export(store, kind)])
     return [json.loads(line) for line in lines.splitlines()]
-
-
-async def test_undefined_attributes_and_levels_are_told_with_counts_exported_and_imported(
-    store: Store, tmp_path: Path
-) -> None:
-    await taken(store, tmp_path / "nodes.jsonl", NODES, OLD)
-    check, undefined = Check(store, {"location": NEW}, "2026-01-01T00:00:00.000Z"), Undefined(NEW)
-    findings = [str(one) async for one in check.findings()]
-    assert findings == ["location US/East: attribute `level` is 'AREA', expected a level of location"]
-    lines = await exported(store, NEW, undefined)
-    assert undefined.sentences() == check.undefined["location"].sentences() == [
-        "location: 1 node is of the level AREA, which is not defined.",
-        "location: 2 nodes have a value of mayor, which CITY does not define.",
-        "location: 1 node has a value of lakes, which COUNTRY does not define.",
-    ]  # fmt: skip
-    assert [line.get("undefined") for line in lines] == [
-        {"lakes": 250}, {"note": "a level that goes"}, {"mayor": "A"}, {"mayor": "B"},
-    ]  # fmt: skip
-    before = await exported(store, OLD)
-    assert not any("undefined" in line for line in before)
-    async with opened(f"sqlite:///{tmp_path}/other.db", make=True) as other:
-        assert (await taken(other, tmp_path / "again.jsonl", lines, NEW)).rejections == []
-        assert (await exported(other, NEW), await exported(other, OLD)) == (lines, before)
 
 
 async def test_an_import_keeps_what_the_class_lacks_and_takes_again_what_it_defines(

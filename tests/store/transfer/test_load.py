@@ -81,23 +81,6 @@ async def test_an_import_is_one_version_of_each_tree_with_its_log(store: Store) 
     assert await invariants.all_items(store) == before
 
 
-async def test_a_change_makes_a_revision_and_keeps_the_state_before(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    before = await record(store, "US/NE/Omaha")
-    outcome = await imported(store, [("US/NE/Omaha", "CITY", {"name": "Omaha, NE", "population": None})])
-    assert outcome.changed == {"CITY": 1}
-    after = await record(store, "US/NE/Omaha")
-    assert (after.name, after.revision, after.attributes) == ("Omaha, NE", 2, {})
-    assert (after.kids, after.id) == (before.kids, before.id)
-    (version,) = await store.get([revision_key(before.id, 1)], ReadUsage())
-    assert version is not None
-    assert (version["name"], version["population"], version["updated_at"]) == ("Omaha", 486051, before.updated_at)
-    await imported(store, [("US/NE/Omaha/68119", "POSTAL_CODE")])
-    counted = await record(store, "US/NE/Omaha")
-    assert (counted.kids, counted.revision) == ({"POSTAL_CODE": 2}, 2), "counts are not revised"
-    assert counted.updated_at == after.updated_at
-
-
 async def test_a_file_changes_the_languages_that_it_has_alone(store: Store) -> None:
     both = {"de": "Deutschland", "fr": "Allemagne"}
     steps: list[tuple[Any, int, Any]] = [
