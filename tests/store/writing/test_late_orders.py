@@ -119,7 +119,7 @@ async def follow(late: Late, plain: Store, seed: int, length: int) -> None:
     assert [one async for one in Check(late.store, {"category": CATEGORY}, "").findings()] == []
 
 
-@settings(max_examples=examples(5, 25), deadline=None)
+@settings(max_examples=examples(15, 75), deadline=None)
 @given(SEQUENCES)
 def test_concurrent_edits_are_serializable_over_late_indexes_too(sequence: tuple[int, int]) -> None:
     async def run() -> None:
