@@ -19,7 +19,7 @@ from store.engine import Patience, ReadUsage
 from store.errors import BadInput, DamagedItem, Unavailable
 from store.model.attributes import Value
 from store.model.keys import Index, KeyRange, subtree
-from store.model.records import MAX_ITEM_BYTES, Item, Record, canonical_item, checked_item_size, size_of
+from store.model.records import Item, Record, canonical_item, size_of
 from tests.proxy import Call, Forward, Proxy
 
 VALUES: dict[str, Value] = {
@@ -92,13 +92,6 @@ def test_a_size_is_that_of_names_and_values_in_utf8() -> None:
     assert size_of({"a": [], "b": {}, "c": True, "d": None}) == 4 + 3 + 3 + 1 + 1
     assert size_of({"a": ["xy", {"k": "v"}]}) == 1 + 3 + (1 + 2) + (1 + 3 + 1 + 1 + 1)
     assert all(2 <= size_of({"": number}) <= 21 for number in VALUES.values() if type(number) in (int, float))
-
-
-def test_the_size_limit_is_exact_and_names_the_item() -> None:
-    room = MAX_ITEM_BYTES - len("pktsktext")
-    assert checked_item_size({"pk": "t", "sk": "", "text": "x" * room}) == MAX_ITEM_BYTES
-    with pytest.raises(BadInput, match=rf'"location:7" takes {MAX_ITEM_BYTES + 1 + 12} bytes'):
-        checked_item_size({"pk": "t", "sk": "", "id": "location:7", "text": "x" * (room + 1)})
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))

@@ -87,11 +87,11 @@ async def only_move(store: Store) -> Journaled:
     return found
 
 
-async def has_ended(store: Store, state: MoveState = MoveState.DONE) -> None:
+async def has_ended(store: Store, state: MoveState = MoveState.DONE, hierarchy: Hierarchy | None = None) -> None:
     """Fail unless the only move has ended so, and nothing in the table is left of it."""
     found = await only_move(store)
     assert (found.state, found.ended_at is not None) == (state, True)
-    await invariants.check(store)
+    await invariants.check(store, {"category": hierarchy} if hierarchy else None)
 
 
 # -- workers that die --------------------------------------------------------------------------------------------------
@@ -137,12 +137,12 @@ async def findings(store: Store, hierarchy: Hierarchy = CATEGORY) -> list[str]:
     return [str(one) async for one in Check(store, {"category": hierarchy}, AT).findings()]
 
 
-async def died(store: Store, edit: Any, commits: int, hierarchy: Hierarchy = CATEGORY) -> bool:
+async def died(store: Store, edit: Any, commits: int) -> bool:
     """Make an edit by a process that dies after so many commits; whether it came to that."""
-    return await _died_in(mortal(store, commits), edit, hierarchy)
+    return await _died_in(mortal(store, commits), edit)
 
 
-async def _died_in(dying: Any, edit: Any, hierarchy: Hierarchy) -> bool:
+async def _died_in(dying: Any, edit: Any) -> bool:
     writer = Writer(dying, SOON)
     try:
         await writer.write(edit, ReadUsage())
@@ -159,7 +159,7 @@ async def lapse(store: Store) -> None:
             await store.commit([Put(replace(found, lease=0).item(), {"epoch": found.epoch})])
 
 
-async def resume(store: Store, hierarchy: Hierarchy = CATEGORY) -> None:
+async def resume(store: Store) -> None:
     worker = MoveWorker(store, SOON)
     await worker.resume()
     await worker.finished()
@@ -167,7 +167,7 @@ async def resume(store: Store, hierarchy: Hierarchy = CATEGORY) -> None:
 
 async def halted(store: Store, edit: Any, state: MoveState) -> Journaled:
     """The move of an edit whose process has died in this state, in the middle of its copies or of its sweep."""
-    assert await _died_in(Halting(store, state), edit, CATEGORY)
+    assert await _died_in(Halting(store, state), edit)
     found = await only_move(store)
     assert (found.state, found.cursor is None) == (state, False)
     return found
