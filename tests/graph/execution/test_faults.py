@@ -167,7 +167,7 @@ async def test_a_response_whose_errors_are_the_requests_own_is_cached_with_them(
         first, again = [await ask(asked, query) for _ in range(2)]
         assert first[:2] == again[:2]
         assert [one for _, one in first[1]] == [code]
-        assert again[2]["cached"]
+        assert again[2]["cached"] is (boxes.version() is not None), "on DynamoDB once its tree has settled"
     await damage(boxes, "a/b", level="TRAY")  # a write
     assert [(await ask(asked, query))[2]["cached"] for query in OWN] == [False] * 3
 

@@ -145,8 +145,9 @@ SMALL = [
 @pytest.mark.both_stores(False)
 async def test_a_small_request_is_answered_before_the_event_loop_turns(store):
     await Model("ground", {("t07",): "AREA", ("t07", "a"): "PLOT"}).plant(store)
+    server = Server(store, Ground)
     for query in SMALL:
-        answering = Server(store, Ground).how(ANYONE, query, report_reads=TRACED)
+        answering = server.how(ANYONE, query, report_reads=TRACED)
         with pytest.raises(StopIteration) as ended:
             answering.send(None)
         body = orjson.loads(ended.value.value[1])

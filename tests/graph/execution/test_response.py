@@ -27,9 +27,11 @@ GROUND = Ground.definition()
 LIST = '{ area(path: "a") { childCount children { nodes { key } } } }'
 
 
-def server(store: Store, settle: float = 0.3, clock: Callable[[], float] = time.monotonic) -> Execution:
+def server(
+    store: Store, settle: float = 0.3, clock: Callable[[], float] = time.monotonic, max_bytes: int = 1_000_000
+) -> Execution:
     """What one server process has: plans, kept pages and a cache of its own."""
-    kept, cache = PageCache(1_000_000, TreeVersionCache(settle, clock=clock)), ResponseCache(1_000_000)
+    kept, cache = PageCache(1_000_000, TreeVersionCache(settle, clock=clock)), ResponseCache(max_bytes)
 
     def context() -> Context:
         return Context(Request(store, {"ground": GROUND}, page_cache=kept))
@@ -119,6 +121,15 @@ async def test_an_entry_expires_after_a_minute_on_dynamodb(engine):
             _, reads = await ask(execution)
             cached.append(reads["cached"])
         assert cached == [False, False, False, True, True, False, True]
+
+
+async def test_the_cache_is_bounded_in_bytes(tmp_path):
+    async with two(f"sqlite:///{tmp_path}/clade.db") as (one, _):
+        execution = server(one, max_bytes=10_000)
+        queries = [f'{{ area(path: "a") {{ x{number}: childCount }} }}' for number in range(20)]
+        for query in queries:
+            await ask(execution, query)
+        assert 2 < sum([(await ask(execution, query))[1]["cached"] for query in reversed(queries)]) < 10
 
 
 # -- indexes that lag --------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ the document, and nothing is read that the fields alone do not read. tests/outsi
 The long form: pytest --examples 2000 tests/graph/execution/test_root_fields.py
 """
 
+import asyncio
 from random import Random
 from typing import Any
 
@@ -160,3 +161,20 @@ async def test_a_directive_whose_condition_is_null_fails_the_object_around_it_al
         reply = await asked
         assert reply.data == {"a": value, **expected}, field
         assert [error["path"] for error in reply.errors] == ([] if path is None else [["a", *path]]), field
+
+
+async def test_a_request_that_is_cancelled_ends_all_that_it_began(yards, monkeypatch):
+    began = asyncio.Event()
+
+    async def get(*_: Any, **__: Any) -> Any:
+        began.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(yards, "get", get)
+    query = '{ moves(hierarchy: YARD) { id } yard(path: "a") { name } }'
+    asked = asyncio.ensure_future(Client(yards, Yard).ask(query))
+    await began.wait()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,7 +1,5 @@
 """Hierarchies by module and by file: any name, once per process; and what their attributes may be."""
 
-import pickle
-import subprocess
 import sys
 
 import pytest
@@ -70,20 +68,6 @@ def test_a_file_may_import_its_neighbours_and_leaves_the_module_path_as_it_was(f
     path = list(sys.path)
     assert [cls.name for cls in served("a/shops.py")] == ["shop"]
     assert sys.path == path
-
-
-def test_what_a_file_defines_can_be_pickled_for_another_process_that_serves_it(folder):
-    (folder / "store.py").write_text(shop())
-    (cls,) = served("store.py")
-    (folder / "size").write_bytes(pickle.dumps(sys.modules[cls.__module__].Size.SMALL))
-    code = (
-        "import pickle; from graph.hierarchies.registry import served; served('store.py'); "
-        "print(pickle.load(open('size', 'rb')).name)"
-    )
-    # In the directory of the program, as of the script of the command, there is no other store.
-    (folder / "bin").mkdir()
-    (folder / "bin" / "program.py").write_text(code)
-    assert subprocess.check_output([sys.executable, "bin/program.py"], cwd=folder, text=True, timeout=60) == "SMALL\n"
 
 
 def test_a_file_that_failed_is_loaded_again_when_it_is_corrected(folder):

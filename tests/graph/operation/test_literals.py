@@ -139,15 +139,6 @@ async def test_mutations_write_what_they_write_alone(tmp_path):
     assert written[0] == written[1]
 
 
-async def test_variables_beside_literals_are_those_of_the_request(server, store):
-    query = 'query($n: Int!) {{ area(path: "{0}") {{ children(first: $n) {{ nodes {{ path }} }} }} }}'
-    await answers(server, query.format("t"), {"n": 1})
-    for values in ({"n": 1}, {"n": 2, "0": "t"}, {"n": -1}, {"n": "1"}, {}):
-        name = f"u{len(values)}" if values == {} else "u"
-        kept = await answers(server, query.format(name), values)
-        assert kept == await answers(Server(store, Ground), query.format(name), values)
-
-
 def test_six_hundred_documents_are_parsed_and_validated_once(monkeypatch):
     parsed: list[str] = []
     parse = graph.operation.prepared.parse_document
