@@ -1,5 +1,6 @@
 """Tracing: the spans of a real server, as a collector of OpenTelemetry receives them by OTLP over HTTP."""
 
+import asyncio
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from tests.conftest import CLADE
+from store.connect import opened
 from tests.servers import served
 from tests.serving import handling
 from tests.waiting import eventually
@@ -111,7 +112,12 @@ def traced(request, tmp_path_factory):
     if request.param == "dynamodb":
         table = f"clade-{token_hex(8)}"
         store = request.getfixturevalue("engine").address(table)
-    subprocess.run([CLADE, "table", "create", "--store", store], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+    async def create() -> None:
+        async with opened(store, make=True):
+            pass
+
+    asyncio.run(create())
     with tracing(folder, store, CLADE_WRITES="on", CLADE_HIERARCHIES=f"{folder}/shelves.py") as (server, _):
         server.system, server.table = request.param, table
         server.created = server.ask(CREATE)
@@ -209,7 +215,7 @@ def test_probes_have_no_spans_and_the_log_has_the_trace(tmp_path):
         assert [span.name for span in spans if span.kind == Span.SPAN_KIND_SERVER] == ["POST /graphql"]
 
 
-def test_optional_libraries_are_not_imported_without_their_setting(demo_store):
+def test_optional_libraries_are_not_imported_without_their_setting():
     libraries = "{'opentelemetry', 'prometheus_client', 'jwt', 'cryptography'}"
     code = f"import sys, graph.app; graph.app.create_app(); print({libraries} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
