@@ -71,6 +71,13 @@ def ask(url: str, document: str, **variables: object) -> dict[str, Any]:
     return answer["data"]
 
 
+def write(url: str, mutation: str, **given: object) -> None:
+    """Another client's mutation, with the fields of its input; `node` and `parent` are paths."""
+    by_path = {name: {"path": value} if name in ("node", "parent") else value for name, value in given.items()}
+    kind = f"{mutation[0].upper()}{mutation[1:]}Input"
+    ask(url, f"mutation ($input: {kind}!) {{ {mutation}(input: $input) {{ node {{ id }} }} }}", input=by_path)
+
+
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
