@@ -73,20 +73,21 @@ def new_page(
 
     They would also share the clock that a test sets, and what a page stores late: such a page is `apart`.
     """
-    name = str(sorted(options.items()))
-    context = None if apart else _contexts.get(name)
-    if context is None:
-        context = browser.new_context(**options)
-    if not apart and name not in _contexts:
-        _contexts[name] = context
-        lasting = context.new_page()  # without a page of the site its process would end
-        lasting.route("**", lambda route: route.fulfill(body=""))
-        lasting.goto("http://127.0.0.1/")
-    page = context.new_page()
+    page = browser.new_page(**options) if apart else _context(browser, options).new_page()
     page.set_default_timeout(TIMEOUT_MS)
     page.emulate_media(color_scheme=color_scheme)
     page.set_viewport_size(viewport or {"width": 1280, "height": 720})
     return page
+
+
+def _context(browser: Browser, options: dict[str, Any]) -> BrowserContext:
+    name = str(sorted(options.items()))
+    if name not in _contexts:
+        _contexts[name] = browser.new_context(**options)
+        lasting = _contexts[name].new_page()  # without a page of the site its process would end
+        lasting.route("**", lambda route: route.fulfill(body=""))
+        lasting.goto("http://127.0.0.1/")
+    return _contexts[name]
 
 
 def wait_until(page: Page, is_so: Callable[[], bool]) -> None:
