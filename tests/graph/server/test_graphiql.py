@@ -1,19 +1,17 @@
 """GraphiQL in a real browser under its strict policy."""
 
 import json
-from http.server import SimpleHTTPRequestHandler
 
 import pytest
 from playwright.sync_api import expect
 
 from graph.auth.authentication import Authenticator
 from graph.hierarchies.examples import Example
-from graph.server.sending import ConcurrencyLimiter
 from resolvers.access.callers import ANYONE
 from tests.browser import Visit, wait_until
 from tests.graph.small_app import SmallStore, small_app
 from tests.selection import thorough
-from tests.serving import handling, serving
+from tests.serving import serving
 
 EDITOR = ".graphiql-query-editor .CodeMirror"
 VARIABLES = ".graphiql-editor-tool .CodeMirror:visible"
@@ -194,29 +192,3 @@ def test_integers_that_javascript_rounds_are_sent_and_shown_as_they_are_typed(pa
     run(typed)
     page.evaluate("delete JSON.rawJSON")  # as in browsers of 2024
     run({"a": str(least), "b": [str(large), 1]})
-
-
-# -- pages of other origins --------------------------------------------------------------------------------------------
-
-FETCH = """async ([url, headers]) => {
-  const answer = await fetch(url, { method: "POST", headers, body: '{"query": "{ hello }"}' });
-  const seen = ["etag", "retry-after", "x-request-id"].map(name => answer.headers.get(name));
-  return [answer.status, (await answer.json()).errors[0].extensions.code, ...seen];
-}"""
-SENT = {
-    "authorization": "Bearer clade_key", "clade-reads": "1", "content-type": "application/json", "if-none-match": '"x"',
-    "last-event-id": "x", "x-request-id": "page-1",
-}  # fmt: skip
-
-
-def test_a_page_of_an_allowed_origin_reads_the_errors_of_a_server_and_another_page_nothing(browser, tmp_path):
-    parts = {"limiter": ConcurrencyLimiter(0), "authenticator": Authenticator(AnyKey())}
-    visit = Visit(browser)
-    page = visit.page()
-    with handling(SimpleHTTPRequestHandler, directory=tmp_path) as url:
-        page.goto(url)
-        with serving(small_app(SmallStore(), settings={"cors_origins": url}, **parts)) as other:
-            assert page.evaluate(FETCH, [f"{other}/graphql", SENT]) == [503, "OVERLOADED", None, "1", "page-1"]
-        with serving(small_app(SmallStore(), settings={"cors_origins": "https://shop.example"})) as other:
-            assert page.evaluate("url => fetch(url).catch(error => error.name)", f"{other}/healthz") == "TypeError"
-        visit.close()
