@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, exp
 
 # The shell has the engine without the windows, and takes half of the processor time.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-TIMEOUT_MS = 15_000  # so that nothing hangs for ever; a busy machine takes seconds for what usually takes none
+TIMEOUT_MS = 60_000  # so that nothing hangs for ever; a busy machine takes seconds for what usually takes none
 # The browser's own words, such as those about a wrong value, follow the language of the machine otherwise.
 LOCALE = {"LANG": "en_US.UTF-8", "LC_ALL": "en_US.UTF-8", "LANGUAGE": "en", "TZ": "UTC"}
 
