@@ -126,14 +126,14 @@ def use_key(page, text):
     page.get_by_role("button", name="Use it").click()
 
 
-def violations(page):
-    """What axe finds on a page, in words; without axe the test is skipped."""
+def violations(page, within="body"):
+    """What axe finds on a page, or within an element of it, in words; without axe the test is skipped."""
     if not AXE.exists():
         pytest.skip("the packages of tests/package.json are missing")
     if not page.evaluate("'axe' in globalThis"):
         page.evaluate(AXE.read_text())
     options = "{resultTypes: ['violations'], preload: false}"
-    found = page.evaluate(f"axe.run(document, {options}).then((result) => result.violations)")
+    found = page.evaluate(f"axe.run('{within}', {options}).then((result) => result.violations)")
     return [f"{one['id']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in found]
 
 

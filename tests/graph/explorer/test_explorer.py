@@ -416,8 +416,8 @@ def test_a_server_or_a_store_that_is_missing_is_said_and_tried_again_and_is_not_
     "device", [pytest.param(one, marks=[] if one == "light" else pytest.mark.thorough) for one in DEVICES]
 )
 def test_axe_finds_no_violation_and_nothing_is_wider_than_the_window(url, visit, device):
-    page = visit(url, "#location/US/NE", device)
-    expect(heading(page)).to_have_text("Nebraska")
+    page = visit(url, "#location/AD", device)
+    expect(heading(page)).to_have_text("Andorra")
     expect(children(page)).to_be_visible()
     page.wait_for_selector(".map-land")
     page.get_by_role("button", name="Show what changed").click()
@@ -425,16 +425,16 @@ def test_axe_finds_no_violation_and_nothing_is_wider_than_the_window(url, visit,
     page.get_by_role("button", name="Show the query").click()
     page.get_by_role("combobox", name="Search").fill("omah")
     expect(page.get_by_role("option").first).to_be_visible()
-    assert violations(page) == []
-    page.get_by_role("button", name="Hide the query").click()
+    assert violations(page, "header.top") == []
     page.get_by_role("banner").get_by_role("button", name="Key").click()
     expect(page.get_by_label("API key or token")).to_be_visible()
     assert violations(page) == []
     page.keyboard.press("Escape")
     expect(page.get_by_role("banner").get_by_role("button", name="Key")).to_be_focused()
+    expect(page.get_by_role("button", name="Show the query")).to_be_visible()
     if device == "phone":
         page.get_by_role("button", name="Show the tree").click()
-        expect(line(page, "Nebraska")).to_be_visible()
+        expect(line(page, "Andorra")).to_be_visible()
         assert violations(page) == []
         page.get_by_role("button", name="Hide the tree").click()
     opened(page, "Edit…")
