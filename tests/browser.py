@@ -33,7 +33,7 @@ class Chromium:
 
     def __init__(self) -> None:
         if CHROMIUM is None:
-            pytest.skip("chromium is missing")
+            pytest.skip("chromium-headless-shell and chromium are missing")
         self._playwright = sync_playwright().start()
         self._loop = asyncio.get_running_loop()
         self._browser = self._playwright.chromium.launch(
