@@ -276,6 +276,7 @@ def test_search_lists_nodes_with_their_breadcrumbs_of_everything_or_below_a_node
     page.get_by_role("link", name="Clade").click()
     expect(below).to_have_count(0)
     page.get_by_role("link", name="locations").click()
+    expect(heading(page)).to_have_text("Locations")
     field.fill("xqzzy")
     expect(said).to_have_text("Nothing has words that begin with “xqzzy”.")
     field.fill("omah")
