@@ -1,4 +1,4 @@
-"""Faulty engine: a server in the place of DynamoDB that is silent, slow, or returns other content."""
+"""Faulty engine: a server in the place of DynamoDB that is silent, slow, or empty."""
 
 import asyncio
 import json
@@ -27,15 +27,12 @@ class FaultyEngine(LoopbackServer):
             await self.answer(self.calls[-1], writer)
 
 
-def _answered(writer: asyncio.StreamWriter, body: bytes, status: str = "200 OK") -> None:
-    writer.write(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body))
-
-
 async def empty(operation: str, writer: asyncio.StreamWriter) -> None:
     """Respond as an empty table that accepts every write."""
     layout = {"Item": encode(layout_item())}  # the only item that is read by GetItem
     answers = {"query": {"Items": [], "Count": 0}, "batchgetitem": {"Responses": {}}, "getitem": layout}
-    _answered(writer, json.dumps(answers.get(operation, {})).encode())
+    body = json.dumps(answers.get(operation, {})).encode()
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
 
 async def mute(operation: str, writer: asyncio.StreamWriter) -> None:
@@ -50,21 +47,3 @@ async def slow(operation: str, writer: asyncio.StreamWriter) -> None:
         writer.write(b" ")
         await writer.drain()
         await asyncio.sleep(0.1)
-
-
-async def page(operation: str, writer: asyncio.StreamWriter) -> None:
-    """Respond with the page of a proxy and status 200."""
-    _answered(writer, b"<html><body>Please sign in</body></html>")
-
-
-async def bad_gateway(operation: str, writer: asyncio.StreamWriter) -> None:
-    _answered(writer, b"<html><body>out of order</body></html>", "502 Bad Gateway")
-
-
-async def nothing(operation: str, writer: asyncio.StreamWriter) -> None:
-    """Respond with JSON that is no response of DynamoDB."""
-    _answered(writer, b"{}")
-
-
-async def no_http(operation: str, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"220 mail.example ESMTP\r\n")

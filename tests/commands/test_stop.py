@@ -17,6 +17,7 @@ from store.connect import open_store
 from tests.conftest import CLADE
 from tests.connection import Connection
 from tests.engines import free_port
+from tests.serving import await_ready
 
 CLIENTS = 16
 SHOP = {"origin": "https://shop.example"}
@@ -28,27 +29,18 @@ START_SECONDS = 60
 def served(folder, store, *options, **settings):
     """A server as a process of its own: its address and the process, which is killed where the test leaves it."""
     port = free_port()
+    command = [CLADE, "serve", "--port", str(port), *options]
     environment = {**os.environ, "CLADE_STORE": store, **settings}
-    with (folder / "said.txt").open("w") as output:
-        process = subprocess.Popen(
-            [CLADE, "serve", "--port", str(port), *options], env=environment, stdout=output, stderr=subprocess.STDOUT
-        )
-    try:
-        end = time.monotonic() + START_SECONDS
-        while not answers(f"http://127.0.0.1:{port}/healthz"):
+    with (
+        (folder / "said.txt").open("w") as output,
+        subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT) as process,
+    ):
+        try:
+            await_ready(f"http://127.0.0.1:{port}/healthz", process)
             assert process.poll() is None, (folder / "said.txt").read_text()
-            assert time.monotonic() < end, "The server does not start."
-            time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}", process
-    finally:
-        process.kill()
-        process.wait(START_SECONDS)
-
-
-def answers(url):
-    with contextlib.suppress(httpx.TransportError):
-        return httpx.get(url).status_code == 200
-    return False
+            yield f"http://127.0.0.1:{port}", process
+        finally:
+            process.kill()
 
 
 async def ask_on(url, answers_before, until_told):
@@ -113,18 +105,22 @@ def stops(said):
     return [(process, line["running"], line["drain_seconds"]) for process, line in begins.items()]
 
 
+async def begin(connection, length, more=""):
+    """Send the head of a request, and return as soon as the server runs it and asks for the body."""
+    connection.begin(length, f"expect: 100-continue\r\n{more}")
+    assert (await connection.answer()).status == 100
+
+
 @pytest.mark.thorough
 async def test_stopping_workers_accept_no_connections_while_one_still_answers(tmp_path, demo_store):
     with served(tmp_path, demo_store, "--workers", "2", CLADE_DRAIN_SECONDS="0.5") as (url, process):
         async with await Connection.to(url) as connection:
             body = b'{"query": "{ __typename }"}'
-            connection.begin(len(body))
-            connection.writer.write(body[:5])
-            await asyncio.sleep(0.2)
+            await begin(connection, len(body))
             process.send_signal(signal.SIGTERM)
             await asyncio.to_thread(until_refused, url)
             assert process.poll() is None
-            connection.writer.write(body[5:])  # what was taken before is finished
+            connection.writer.write(body)  # what was taken before is finished
             answer = await connection.answer()
             assert (answer.status, answer.json) == (200, {"data": {"__typename": "Query"}})
         await asyncio.to_thread(process.wait, START_SECONDS)
@@ -134,9 +130,9 @@ async def test_stopping_workers_accept_no_connections_while_one_still_answers(tm
 def until_refused(url):
     """Wait until nobody can connect to the server any more."""
     end = time.monotonic() + START_SECONDS
-    while answers(f"{url}/healthz"):
-        assert time.monotonic() < end, "The server goes on."
-        time.sleep(0.05)
+    with contextlib.suppress(httpx.TransportError):
+        while httpx.get(f"{url}/healthz").status_code == 200:
+            assert time.monotonic() < end, "The server goes on."
 
 
 @pytest.mark.thorough
@@ -145,8 +141,7 @@ async def test_a_request_that_does_not_end_in_time_is_cancelled_with_503(tmp_pat
     settings |= {"CLADE_CORS_ORIGINS": SHOP["origin"], "CLADE_LOG_FORMAT": "text"}
     with served(tmp_path, demo_store, **settings) as (url, process):
         async with await Connection.to(url) as connection:
-            connection.begin(100, f"origin: {SHOP['origin']}\r\n")  # and no body ever comes
-            await asyncio.sleep(0.2)
+            await begin(connection, 100, f"origin: {SHOP['origin']}\r\n")  # and no body ever comes
             process.send_signal(signal.SIGTERM)
             answer = await connection.answer()
         assert (answer.status, answer.is_last) == (503, True)
@@ -172,14 +167,15 @@ async def test_a_cancelled_mutation_has_an_unknown_outcome(tmp_path):
     with served(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", **settings) as (url, process):
         other = sqlite3.connect(tmp_path / "clade.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        async with httpx.AsyncClient(timeout=60) as client:
-            asked = asyncio.create_task(client.post(f"{url}/graphql", json={"query": query}))
-            await asyncio.sleep(0.5)
+        async with await Connection.to(url) as connection:
+            body = json.dumps({"query": query}).encode()
+            await begin(connection, len(body))
+            connection.writer.write(body)
             process.send_signal(signal.SIGTERM)
-            answer = await asked
+            answer = await connection.answer()
         other.close()
-        (error,) = answer.json()["errors"]
-        assert (answer.status_code, error["extensions"]) == (503, {"code": "UNAVAILABLE", "uncertain": True})
+        (error,) = answer.json["errors"]
+        assert (answer.status, error["extensions"]) == (503, {"code": "UNAVAILABLE", "uncertain": True})
         assert "idempotencyKey" in error["message"]
 
 
@@ -192,5 +188,5 @@ def test_ctrl_c_or_a_second_signal_stops_a_server_at_once_also_with_idle_connect
         for number in sent:
             process.send_signal(number)
             while number == signal.SIGTERM and process.poll() is None and client.get(f"{url}/readyz").is_success:
-                time.sleep(0.01)
+                pass
         process.wait(START_SECONDS)
