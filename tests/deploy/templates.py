@@ -1,5 +1,6 @@
 """Templates of `deploy/` as values: resources, and the environment of a container or function."""
 
+import functools
 from typing import Any
 
 import yaml
@@ -16,8 +17,13 @@ Json = dict[str, Any]
 
 def template(name: str) -> Json:
     """A CloudFormation template with its short functions in their long form."""
-    found: Json = plain(loads((DEPLOY / name).read_text()))
+    found: Json = plain(_loaded(name))
     return found
+
+
+@functools.cache
+def _loaded(name: str) -> Any:
+    return loads((DEPLOY / name).read_text())
 
 
 def plain(value: Any) -> Any:

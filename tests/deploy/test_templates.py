@@ -38,6 +38,7 @@ def settings(name: str) -> Settings:
 # -- linters -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", [templates.LAMBDA, ECS, templates.TABLE], ids=lambda file: file.parent.name)
 def test_a_template_has_no_finding_of_its_linter(file) -> None:
     found = lint_all(file.read_text())
