@@ -81,13 +81,6 @@ def each(nodes: str, below: str) -> str:
     return f"{nodes} {{ nodes {{ {below} }} }}"
 
 
-def condition(levels: int) -> Any:
-    nested: Any = {"key": {"eq": "x"}}
-    for _ in range(levels):
-        nested = {"not": {"or": [nested]}}
-    return nested
-
-
 WIDE_ID = f"location:{derived_id('location', ('WIDE',))}"
 CURSOR = encode_cursor(CursorKind.CHILDREN, WIDE_ID, "S" * 22_000)
 NODES = each("descendants", LEAVES)
@@ -161,30 +154,17 @@ ACCEPTED: dict[str, tuple[str, str, Any]] = {
     "many alternatives": (LISTED, WHERE, {"or": [{"key": {"eq": "x"}}] * 600}),
     "many paths": (BY_PATH, PATHS, ["C000/S/A", "C001"] * 990),
 }  # fmt: skip
-REJECTED: dict[str, tuple[str, str, Any]] = {
-    "nested representations": (ENTITIES, ANY, [[[1] * 10] * 10] * 200),
-    "many unknown fields": (wide(" ".join(f"nothing{number}" for number in range(1_500))), "", None),
-    "many directives": (wide("name " + "@nothing " * 900), "", None),
-    "long number": ("locations(first: " + "9" * 200_000 + ") { totalCount }", "", None),
-    "deep lists": ("nodes(ids: " + "[" * 900 + "]" * 900 + ") { id }", "", None),
-    "ids of no nodes": ("nodes(ids: $v) { id }", "[ID!]!", [f"location:{number}" for number in range(9_000)]),
-    "unknown value in every list": (wide(many("children(level: NOTHING) { totalCount }")), "", None),
-    "more orders of many lists": (wide(ORDERED), ORDERS, [ORDER] * 5_000),
-    "more alternatives": (LISTED, WHERE, {"or": [{"key": {"eq": "x"}}] * 5_000}),
-    "nested conditions": (LISTED, WHERE, condition(60)),
-    "more paths": (BY_PATH, PATHS, ["C000/S/A", "C001"] * 4_500),
-}
 
 
-@pytest.mark.parametrize("name", [*ACCEPTED, *REJECTED])
+@pytest.mark.parametrize("name", ACCEPTED)
 def test_requests_keep_the_bounds_of_what_they_read_and_return(url, name):
-    root, kind, value = (ACCEPTED | REJECTED)[name]
+    root, kind, value = ACCEPTED[name]
     word = "mutation" if "dryRun" in root or "updateLocation" in root else "query"
     body = {"query": f"{word}{f'($v: {kind})' if kind else ''} {{ {root} }}", "variables": {"v": value}}
     headers = {"clade-reads": "1", "accept": "application/graphql-response+json"}
     answer = httpx.post(url, json=body, headers=headers, timeout=600)
-    assert answer.status_code == (400 if name in REJECTED else 200), answer.text[:500]
+    assert answer.status_code == 200, answer.text[:500]
     reads = answer.json().get("extensions", {}).get("reads", {"requests": 0, "units": 0.0})
     assert len(answer.content) <= MAX_BYTES
-    assert reads["units"] <= (0 if name in REJECTED else MAX_UNITS)
-    assert reads["requests"] <= (0 if name in REJECTED else MAX_REQUESTS)
+    assert reads["units"] <= MAX_UNITS
+    assert reads["requests"] <= MAX_REQUESTS

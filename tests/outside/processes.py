@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,11 @@ class Place:
         self._processes: list[Process | engines.Engine] = []
         self._tables = itertools.count(1)
         self.engine: engines.Engine | None = None
-        self.store = self.new_store()
+
+    @cached_property
+    def store(self) -> str:
+        """The URL of the store that parts share."""
+        return self.new_store()
 
     def new_store(self, *, created: bool = True) -> str:
         """The URL of another new store of the same kind."""

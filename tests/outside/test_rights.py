@@ -12,4 +12,4 @@ def test_what_is_hidden_changes_no_byte_of_a_response(kind):
     if reason := missing(kind):
         pytest.skip(reason)
     with place(kind) as found:
-        assert RIGHTS.run(found, 1, until(0, 16))
+        assert RIGHTS.run(found, 4, until(0, 16))
