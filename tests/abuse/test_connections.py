@@ -21,8 +21,7 @@ from uvicorn.server import ServerState
 
 from commands.protocol import HTTPProtocol
 from graph.app import create_app
-from graph.server.handler import MAX_CONNECTIONS, RequestHandler
-from graph.server.lifecycle import GracefulShutdown
+from graph.server.handler import MAX_CONNECTIONS
 from graph.settings import Settings
 from store.connect import opened
 from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
@@ -39,9 +38,12 @@ class Listening(NamedTuple):
     server: uvicorn.Server
     seen: list
 
+    @property
+    def address(self):
+        return self.server.servers[0].sockets[0].getsockname()
+
     def connected(self):
-        address = self.server.servers[0].sockets[0].getsockname()
-        connection = socket.create_connection(address, timeout=PATIENCE)
+        connection = socket.create_connection(self.address, timeout=PATIENCE)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
@@ -72,9 +74,8 @@ def listening(app=None, idle_seconds=75) -> Iterator[Listening]:
     """A server with the protocol of `clade serve`, until the block ends."""
     seen: list = []
     app = app or small_app(SmallStore(), observers=[seen.append])
-    server = uvicorn.Server(
-        uvicorn.Config(app, http=HTTPProtocol, ws="none", timeout_keep_alive=idle_seconds, port=0, log_level="critical")
-    )
+    options = {"http": HTTPProtocol, "ws": "none", "log_level": "critical", "server_header": False}
+    server = uvicorn.Server(uvicorn.Config(app, port=0, timeout_keep_alive=idle_seconds, **options))
     thread = Thread(target=server.run, daemon=True)
     thread.start()
     wait_until(lambda: server.started)
@@ -212,8 +213,8 @@ def test_a_target_without_a_path_is_that_of_the_root(server):
     assert status(b"http://localhost") == status(b"http://localhost?a=b") == status(b"/") != b""
 
 
-@pytest.mark.parametrize("pause", [0.05, 0.2])
-def test_a_request_whose_body_comes_late_begins_with_its_head(server, pause):
+def test_a_request_whose_body_comes_late_begins_with_its_head(server):
+    pause = 0.05
     server.seen.clear()
     with server.connected() as connection:
         connection.sendall(post()[:-5])
@@ -239,22 +240,6 @@ def test_a_request_that_cannot_be_read_leaves_the_one_before_it_its_response(ser
         connection.sendall(slow + b"GET http://localhost:x:y HTTP/1.1\r\n\r\n")
         statuses = [int(text[:3]) for text in told(connection).split(b"HTTP/1.1 ")[1:]]
     assert statuses == [200, 400]
-
-
-@pytest.mark.parametrize("waits", [False, True])
-def test_a_body_is_read_whether_or_not_the_application_waited_before(waits):
-    async def echo(scope, receive, send):
-        if waits:
-            await asyncio.sleep(0.01)
-        message = await receive()
-        headers = [(b"content-length", b"%d" % len(message["body"]))]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": message["body"]})
-
-    drain = GracefulShutdown()
-    drain.has_started = True
-    with listening(RequestHandler(echo, echo, (), drain)) as server:
-        assert server.asked(post()) == (200, orjson.loads(BODY))
 
 
 @pytest.mark.parametrize(("sent", "status"), [(b"nonsense\r\n\r\n", 400), (b"GET /" + b"x" * 400_000, 431)])
@@ -330,7 +315,7 @@ def test_after_a_body_that_was_refused_by_its_length_the_next_request_is_answere
 
 
 def test_connections_that_wait_for_their_client_are_closed_after_the_idle_time():
-    with listening(idle_seconds=3) as server, ExitStack() as opened_ones:
+    with listening(idle_seconds=2) as server, ExitStack() as opened_ones:
         silent, in_head, between, in_rest = [opened_ones.enter_context(server.connected()) for _ in range(4)]
         in_head.sendall(GET)
         between.sendall(post())

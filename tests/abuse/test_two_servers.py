@@ -8,23 +8,21 @@ import re
 import socket
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from gzip import compress
 from itertools import chain
-from threading import Thread
 
 import orjson
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from commands.protocol import HTTPProtocol
 from graph.app import create_app
 from graph.hierarchies.locations import Location
 from graph.settings import Settings
 from store.api_keys import add_key, new_key
 from store.connect import open_store
+from tests.abuse.test_connections import listening
 from tests.serving import serving
 from tests.systems.asking import plant
 
@@ -133,22 +131,6 @@ def is_whole(text: bytes, sent: bytes) -> bool:
     return sent.startswith(b"HEAD") or b" 304 " in head or (length is not None and len(body) >= int(length[1]))
 
 
-@contextmanager
-def clade(app) -> Iterator[str]:
-    """The URL of an application behind the protocol of `clade serve`, until the block ends."""
-    config = uvicorn.Config(app.asgi, http=HTTPProtocol, ws="none", port=0, log_level="critical", server_header=False)
-    server = uvicorn.Server(config)
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(PATIENCE)
-
-
 def mounted(app) -> Starlette:
     @asynccontextmanager
     async def lifespan(_):
@@ -180,7 +162,7 @@ def test_both_servers_give_the_same_responses(tmp_path, settings):
     asyncio.run(fill())
     given = Settings(store=url, **settings)
     with ExitStack() as stack:
-        ours = stack.enter_context(clade(create_app(given)))
+        ours = "http://{}:{}".format(*stack.enter_context(listening(create_app(given).asgi)).address)
         stock = stack.enter_context(serving(mounted(create_app(given))))
         statuses = set()
         for sent in requests(text):

@@ -7,9 +7,7 @@ import json
 import pytest
 
 from graph.hierarchies.attribute import WrongClass
-from store.checking.check import Check
 from store.engine import ReadUsage
-from store.errors import BadInput
 from store.model.keys import node_key
 from store.transfer.export import export
 from store.transfer.formats.lines import row_of
@@ -47,11 +45,6 @@ EXPECTED = {
         {"level": "FARM", "levelName": "FARM", "parent": {"level": "CITY"}},
     ]}},
 }  # fmt: skip
-REPORT = [
-    "land: 1 node has a value of gone, which CITY does not define.",
-    "land: 1 node of CITY has major under its former name mayor.",
-    "land: 2 nodes of CITY have population under its former name people.",
-]
 
 
 @pytest.fixture
@@ -59,12 +52,6 @@ async def server(store):
     await plant(store, land_before.Land, ROWS)
     yield Server(store, land_after.Land)
     await invariants.check(store, {"land": NEW})
-
-
-async def report(store):
-    check = Check(store, {"land": NEW}, "2026-01-01T00:00:00.000Z")
-    assert [str(one) async for one in check.findings()] == []
-    return check.undefined["land"].sentences()
 
 
 async def exported(store, hierarchy=NEW):
@@ -140,12 +127,6 @@ async def test_an_import_counts_what_no_class_defines_whether_it_stores_or_skips
         "land: 1 node is of the level ISLAND, which is not defined.",
         "land: 2 nodes have a value of gone, which CITY does not define.",
     ]
-
-
-def test_a_level_is_found_by_both_names_and_messages_have_the_present_one():
-    assert NEW.level("city") is NEW.level("town") is NEW.levels["TOWN"]
-    with pytest.raises(BadInput, match="it has COUNTRY, CITY, FARM"):
-        NEW.level("village")
 
 
 async def test_the_next_write_stores_the_values_of_a_node_under_their_present_names(server, store):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from graphql import get_named_type, is_leaf_type, is_required_argument
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from clade import attribute
@@ -88,7 +88,7 @@ SCHEMA, TYPES = schema_of(*CLASSES.values())
 NODES = 30  # that a search reads itself, in these tests
 ITEMS = 40  # that a search of a tree reads
 MOVED = 6  # nodes whose moves a search reads
-common = settings(suppress_health_check=list(HealthCheck), deadline=None)
+common = settings(suppress_health_check=list(HealthCheck), deadline=None, phases=set(Phase) - {Phase.shrink})
 
 
 @pytest.fixture(autouse=True)
