@@ -84,20 +84,6 @@ async def test_values_are_read_listed_and_searched_by_their_present_names(server
         assert [one["key"] for one in found["searchLands"]["nodes"]] == wanted.split()
 
 
-async def test_new_nodes_are_of_the_renamed_level(server):
-    made = await server.write(
-        ALL,
-        'mutation { createLand(input: {parent: {path: "DE"}, key: "Aa", name: "A", attributes: '
-        "{city: {population: 1}}}) "
-        "{ node { level path ... on City { population } } } }",
-    )
-    assert made["data"]["createLand"]["node"] == {"level": "CITY", "path": "DE/Aa", "population": 1}
-    found = await server.data(ALL, '{ land(path: "DE") { descendants(level: CITY) { nodes { key } } } }')
-    assert [one["key"] for one in found["land"]["descendants"]["nodes"]] == ["Aa", "Bonn", "Ulm"]
-    past = await server.data(ALL, '{ city(path: "DE/Aa") { history { nodes { level __typename } } } }')
-    assert past["city"]["history"]["nodes"] == [{"level": "CITY", "__typename": "LandRevision"}]
-
-
 async def test_an_export_has_the_present_names_and_is_imported_without_a_change_as_an_old_one_is(server, store):
     lines = await exported(store)
     assert [(one["level"], one.get("population"), one.get("undefined")) for one in lines] == [
