@@ -79,18 +79,8 @@ def literal(value: Any) -> str:
 class Model:
     """The nodes of a hierarchy by path, as records of a store."""
 
-    def __init__(
-        self,
-        hierarchy: str,
-        nodes: dict[Path, str],
-        ranks: dict[Path, str] | None = None,
-        *,
-        ids: dict[Path, str] | None = None,
-    ) -> None:
-        """`nodes` are the levels by path, parents included; `ranks` the places of nodes that were moved by hand.
-
-        `ids` are given where they do not follow from the paths.
-        """
+    def __init__(self, hierarchy: str, nodes: dict[Path, str]) -> None:
+        """`nodes` are the levels by path, parents included."""
         kids: dict[Path, Counter[str]] = {path: Counter() for path in nodes}
         below: dict[Path, Counter[str]] = {path: Counter() for path in nodes}
         for path, level in nodes.items():
@@ -102,10 +92,8 @@ class Model:
         self.nodes: dict[Path, Record] = {}
         for number, path in enumerate(sorted(nodes)):
             above = [nodes[path[:length]] for length in range(1, len(path))]
-            own = ids[path].partition(":")[2] if ids else f"n{number}"
-            made = Record.new(hierarchy, path, nodes[path], f"N {path[-1]}", own, AT, {}, above=above)
-            rank = (ranks or {}).get(path, made.rank)
-            self.nodes[path] = replace(made, kids=dict(kids[path]), below=dict(below[path]), rank=rank)
+            made = Record.new(hierarchy, path, nodes[path], f"N {path[-1]}", f"n{number}", AT, {}, above=above)
+            self.nodes[path] = replace(made, kids=dict(kids[path]), below=dict(below[path]))
         self.ids = {record.id: record for record in self.nodes.values()}
         self.families: dict[Path, list[Record]] = {}
         for path, record in self.nodes.items():

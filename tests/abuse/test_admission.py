@@ -20,13 +20,14 @@ from graph.server.sending import WAITING_BYTES_EACH, ConcurrencyLimiter, Mutatio
 from resolvers.access.callers import ApiKeyAuthenticator
 from resolvers.session.request import Request
 from store.writing.writer import Writer
-from tests.abuse.test_connections import GET, PATIENCE, post
+from tests.abuse.test_connections import GET, post
 from tests.connection import Connection
-from tests.counting_store import CountingStore
 from tests.graph.small_app import small_app
 from tests.model import Ground, Model
 from tests.schemas import schema_of
+from tests.stores import CountingStore
 from tests.systems.asking import PATIENT
+from tests.waiting import until
 
 QUERY = '{ area(path: "a") { children { nodes { key } } } }'
 BODY = orjson.dumps({"query": QUERY})
@@ -72,12 +73,6 @@ async def told(sent: Connection) -> tuple[int, Any]:
     assert (answer.headers.get("retry-after") == "1") == (answer.status == 503)
     found = answer.json
     return answer.status, found["errors"][0]["extensions"]["code"] if "errors" in found else found["data"]
-
-
-async def until(holds) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
 
 
 @asynccontextmanager

@@ -12,12 +12,13 @@ import httpx
 import orjson
 import pytest
 
+from commands.protocol import HTTPProtocol
 from graph.app import create_app
 from graph.server.compression import MAX_THREADS, MIN_BYTES, THREAD_BYTES, Compressor
 from graph.server.handler import MAX_IGNORED_BYTES
 from graph.settings import Settings
-from tests.abuse.test_connections import listening
 from tests.connection import Connection
+from tests.serving import serving
 
 LIMIT = 40_000
 BODY = orjson.dumps({"query": "{ __typename }"})
@@ -34,8 +35,9 @@ def raw_deflate(content: bytes) -> bytes:
 @pytest.fixture(scope="module")
 def url(demo_store) -> Iterator[str]:
     """The URL of a server with the demo data."""
-    with listening(create_app(Settings(store=demo_store, max_body_bytes=LIMIT)).asgi) as server:
-        yield "http://{}:{}".format(*server.address)
+    given = Settings(store=demo_store, max_body_bytes=LIMIT)
+    with serving(create_app(given).asgi, http=HTTPProtocol, ws="none") as found:
+        yield found
 
 
 def request(body: bytes, *headers: str, chunks: int = 0) -> bytes:

@@ -17,16 +17,17 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from commands.protocol import HTTPProtocol
 from graph.app import create_app
 from graph.hierarchies.locations import Location
 from graph.settings import Settings
 from store.api_keys import add_key, new_key
 from store.connect import open_store
-from tests.abuse.test_connections import listening
 from tests.serving import serving
 from tests.systems.asking import plant
 
 PATIENCE = 30
+CLADES = {"http": HTTPProtocol, "ws": "none", "server_header": False}  # options of uvicorn in `clade serve`
 NODES = [("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("FR", "COUNTRY")]
 SHOP = "https://shop.example"
 READ = b'{"query": "{ location(path: \\"US/NE\\") { path childCount children { nodes { name } } } }"}'
@@ -162,7 +163,7 @@ def test_both_servers_give_the_same_responses(tmp_path, settings):
     asyncio.run(fill())
     given = Settings(store=url, **settings)
     with ExitStack() as stack:
-        ours = "http://{}:{}".format(*stack.enter_context(listening(create_app(given).asgi)).address)
+        ours = stack.enter_context(serving(create_app(given).asgi, **CLADES))
         stock = stack.enter_context(serving(mounted(create_app(given))))
         statuses = set()
         for sent in requests(text):

@@ -146,15 +146,10 @@ def test_a_large_level_that_is_not_requested_is_not_prefetched():
     assert [read.span.partition.partition("@")[2] for read in reads] == ["AREA@1", "PLOT@2"]
 
 
-def test_nothing_is_prefetched_for_pages():
+@pytest.mark.parametrize("inner", [{"first": 2}, {"nodes": False}])
+def test_nothing_is_prefetched_for_pages_and_total_counts(inner):
     world = World(trees=2)
-    reads = world.plan(list_request(world.root, every(RelationKind.CHILDREN, every(first=2))))
-    assert reads == [Read(children(world.root.pk, "#"))]
-
-
-def test_nothing_is_prefetched_for_total_counts():
-    world = World(trees=2)
-    reads = world.plan(list_request(world.root, every(RelationKind.CHILDREN, every(nodes=False))))
+    reads = world.plan(list_request(world.root, every(RelationKind.CHILDREN, every(**inner))))
     assert reads == [Read(children(world.root.pk, "#"))]
 
 

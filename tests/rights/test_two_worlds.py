@@ -44,10 +44,10 @@ from store.transfer.rows import ImportPlan, Part, Row
 from store.writing import move_delete
 from store.writing.writer import Writer
 from tests.model import AT
-from tests.recorded_reads import ReadRecorder
 from tests.rights.asking import Server, caller
 from tests.schemas import schema_of
 from tests.selection import examples, thorough
+from tests.stores import ReadRecorder
 from tests.user_errors import with_user_errors
 
 

@@ -1,6 +1,5 @@
 """Asking a store as clients do, and what that cost."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +13,12 @@ from graph.operation.limits import DocumentLimits
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
-from store.dynamodb.codec import encode
-from store.dynamodb.store import DynamoDBStore
 from store.engine import Store
-from store.model.records import Item, Put, canonical_item
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests.answers import answer_to
-from tests.recorded_reads import ReadRecorder
 from tests.schemas import schema_of
+from tests.stores import ReadRecorder
 
 _MANY = 1_000_000
 BOUNDLESS = BudgetLimits(10_000_000, 10**9, 10**9, 1e9)
@@ -71,18 +67,16 @@ class Client:
         page_cache: PageCache | None = None,
     ) -> None:
         """A budget counts instead of `max_nodes`. Without `page_cache` no request knows anything of those before it."""
-        self._store = store
-        self._schema, self._types = schema_of(*hierarchies)
+        self.store = store
         self._definitions = {cls.name: cls.definition() for cls in hierarchies}
         self._budget = budget or BudgetLimits(max_nodes)
         self.page_cache = page_cache
-        self._limits = limits
+        self._execution = Execution(*schema_of(*hierarchies), lambda: Context(self._request), limits=limits)
 
     async def ask(self, query: str, /, **variables: Any) -> Reply:
-        witness = ReadRecorder(self._store)
-        request = Request(witness, self._definitions, self._budget, page_cache=self.page_cache)
-        execution = Execution(self._schema, self._types, lambda: Context(request), limits=self._limits)
-        answer = await answer_to(execution, query, variables, allow_mutations=False, report_reads=True)
+        witness = ReadRecorder(self.store)
+        self._request = request = Request(witness, self._definitions, self._budget, page_cache=self.page_cache)
+        answer = await answer_to(self._execution, query, variables, allow_mutations=False, report_reads=True)
         assert answer.executed, answer.body
         reads = answer.body["extensions"]["reads"]
         data = orjson.loads(answer.content())["data"]
@@ -107,20 +101,6 @@ async def plant(store: Store, hierarchy: type[Node], rows: Sequence[tuple[Any, .
         wanted.take(Row(number, path, [Part(level, name, None, attributes or {})]))
     await load(store, wanted, outcome)
     assert not outcome.rejections, outcome.rejections[:3]
-
-
-async def write(store: Store, items: Sequence[Item]) -> None:
-    """Put many items into a table at once, by the call that each engine takes them fastest by."""
-    if not isinstance(store, DynamoDBStore):
-        for start in range(0, len(items), store.max_changes):
-            await store.commit([Put(item) for item in items[start : start + store.max_changes]])
-        return
-    puts = [{"PutRequest": {"Item": encode(canonical_item(item))}} for item in items]
-    for start in range(0, len(puts), 200):
-        chunks = [puts[first : first + 25] for first in range(start, min(start + 200, len(puts)), 25)]
-        calls = [store.client.call("BatchWriteItem", RequestItems={store.table: chunk}) for chunk in chunks]
-        for answer in await asyncio.gather(*calls):
-            assert not answer.get("UnprocessedItems")
 
 
 def count_nodes(data: Any) -> int:

@@ -1,95 +1,31 @@
-"""Copies of stores from SQLite to DynamoDB and back: each holds the same items."""
+"""Copies of stores: keys are copied, and one that is revoked meanwhile is revoked in the copy."""
 
-import time
-import uuid
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from store.api_keys import add_key, find_keys, new_key, revoke_key
-from store.checking.check import Check
-from store.connect import open_store, opened
 from store.engine import ReadUsage, Store
-from store.model.records import Change
 from store.transfer.copy import Copy, new_store
-from store.writing.create_update import Create, Update
+from store.writing.create_update import Create
 from store.writing.edit_request import EditOptions
-from store.writing.move_delete import Delete, Move, Policy
 from store.writing.writer import Writer
 from tests import invariants
-from tests.engines import Engine
 from tests.hierarchies import CATEGORY
-
-
-async def grow(store: Store) -> None:
-    """A tree with history, former paths and a deleted node, an idempotency key and an API key."""
-    writer = Writer(store)
-    for edit in (
-        *[Create(CATEGORY, path, "CATEGORY", "x", {"note": "1"}) for path in (("a",), ("a", "é"), ("a", "é", "#$"))],
-        Update(CATEGORY, ("a", "é"), "y", None, {"note": None}),
-        Move(CATEGORY, ("a", "é"), ("a", "b")),
-        Create(CATEGORY, ("a", "gone"), "CATEGORY", "z", {}),
-        Delete(CATEGORY, ("a", "gone"), Policy.CASCADE),
-    ):
-        await writer.write(edit, ReadUsage())
-    await writer.write(Create(CATEGORY, ("once",), "CATEGORY", "once", {}), ReadUsage(), EditOptions(key="spring-7"))
-    await writer.move_worker.stop()
-    await add_key(store, new_key("shop", ["read:category"], int(time.time()) + 3600)[0])
-
-
-async def items(store: Store) -> list[dict[str, Any]]:
-    found = [item for item in await invariants.all_items(store) if item["pk"] != "!"]  # which is the table's own
-    return sorted(found, key=lambda item: (item["pk"], item["sk"]))
-
-
-async def copied(source: str, target: str) -> None:
-    async with opened(source) as original, new_store(target) as new:
-        await Copy(original, new).run()
-
-
-async def findings(store: Store) -> list[str]:
-    check = Check(store, {"category": CATEGORY}, "2026-01-01T00:00:00.000Z")
-    return [str(finding) async for finding in check.findings()]
-
-
-async def test_copies_from_store_to_store_hold_every_item_of_the_original(engine: Engine, tmp_path: Path) -> None:
-    original, table = f"sqlite:///{tmp_path}/original.db", engine.address(f"copy-{uuid.uuid4().hex}")
-    back = f"sqlite:///{tmp_path}/back.db"
-    async with opened(original, make=True) as store:
-        await grow(store)
-        held = await items(store)
-    assert {item["pk"].split("#")[0] for item in held} == {"category", "id", "alias", "once", "keys"}
-    async with open_store(table) as store:
-        await store.create()
-    for source, target in ((original, table), (table, back)):
-        await copied(source, target)
-        async with opened(target) as store:
-            assert await items(store) == held
-            assert await findings(store) == []
-            await invariants.check(store)
-
-
-class RevokedMeanwhile:
-    """A target of a copy, during which somebody revokes a key in the source."""
-
-    def __init__(self, target: Store, source: Store, key_id: str) -> None:
-        self._target, self._source, self._key_id = target, source, key_id
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._target, name)
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        await self._target.commit(changes)
-        await revoke_key(self._source, self._key_id)
+from tests.stores import Interrupted
 
 
 @pytest.mark.both_stores
 async def test_a_key_that_is_revoked_during_a_copy_is_revoked_in_it(store: Store, tmp_path: Path) -> None:
-    await grow(store)
+    edit = Create(CATEGORY, ("once",), "CATEGORY", "once", {})
+    first = await Writer(store).write(edit, ReadUsage(), EditOptions(key="spring-7"))
+    await add_key(store, new_key("shop", ["read:category"], None)[0])
     (key,) = await find_keys(store, ReadUsage())
     async with new_store(f"sqlite:///{tmp_path}/copy.db") as new:
-        target: Any = RevokedMeanwhile(new, store, key.id)
+        target: Any = Interrupted(new, "commit", after=lambda _: revoke_key(store, key.id))
         await Copy(store, target).run()
         assert [one.revoked_at is not None for one in await find_keys(new, ReadUsage())] == [True]
+        again = await Writer(new).write(edit, ReadUsage(), EditOptions(key="spring-7"))
+        assert again.record.id == first.record.id, "it was made before the copy"
+        await invariants.check(new)

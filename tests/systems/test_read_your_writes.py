@@ -2,26 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
 import orjson
-import pytest
 
 from graph.execution.operation import Execution
 from graph.execution.response import ResponseCache
 from graph.operation.context import Context
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from store.connect import open_store
 from store.engine import Store
 from store.writing.writer import Writer
 from tests.answers import answer_to
-from tests.late_indexes import late_stores
 from tests.selection import thorough
-from tests.servers import Server as Process
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES
+from tests.tables import late_stores
 from tests.user_errors import take_user_errors, with_user_errors
 
 LAG = 0.3
@@ -136,46 +132,3 @@ async def test_ids_that_nobody_has_cost_one_more_read_for_all_of_them():
         query = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
         _, reads = await one.told(query, ids=[f"category:none-{number}" for number in range(50)])
         assert (reads["requests"], reads["rounds"]) == (2, 2)
-
-
-LIST = '{ category(path: "A") { children { nodes { name } } } }'
-
-
-async def listed(server: Process) -> tuple[list[str], bool]:
-    """The names that a process lists, and whether its response was a cached one."""
-    async with httpx.AsyncClient() as client:
-        answer = await client.post(f"{server.url}/graphql", json={"query": LIST}, headers={"clade-reads": "1"})
-    body = answer.json()
-    names = [node["name"] for node in body["data"]["category"]["children"]["nodes"]]
-    return names, body["extensions"]["reads"]["cached"]
-
-
-async def create(server: Process, key: str, parent: str | None) -> None:
-    answer = await server.ask(with_user_errors(CREATE), key=key, parent=parent and {"path": parent})
-    assert "errors" not in answer, answer
-    assert take_user_errors(answer["data"]) == [], answer
-
-
-@pytest.mark.extenddb
-async def test_what_one_process_writes_is_in_the_next_response_of_each(store_url, tmp_path):
-    async with open_store(store_url) as store:
-        await store.create()
-    async with AsyncExitStack() as stack:
-        processes = [Process(tmp_path, name, store=store_url, writes="on", settle_seconds="0.1") for name in "ab"]
-        for process in processes:
-            stack.push_async_callback(process.close)
-            await process.start()
-        await create(processes[0], "A", None)
-        for number in range(3):
-            expected = ["0"] * number
-            for process in processes:
-                for _ in range(600):
-                    names, cached = await listed(process)
-                    assert names == expected
-                    if cached:
-                        break
-                    await asyncio.sleep(0.02)
-                assert cached
-            await create(processes[number % 2], f"B{number}", "A")
-            for process in processes[::-1]:
-                assert await listed(process) == ([*expected, "0"], False)

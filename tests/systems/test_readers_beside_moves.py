@@ -1,8 +1,11 @@
-"""Readers beside moves: whenever the commit comes, a response is that of before or that of after, never of both."""
+"""Readers beside moves: wherever the commit comes between the reads of a response, it is that of before or that of
+after, never of both.
+
+Servers of which one moves, and is killed, are in tests/outside/faults/large_move.py.
+"""
 
 import itertools
-import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,65 +14,115 @@ import pytest
 from graph.hierarchies.locations import Location
 from store.connect import open_store
 from store.engine import ReadUsage, Store
-from store.model.keys import KeyRange, Path, siblings
-from store.model.paths import format_path, parse_path
-from store.model.records import Record
-from store.writing.move_delete import Delete, Move, Policy
+from store.errors import BadPath
+from store.metadata.moves import PARTITION, MoveState
+from store.model.keys import KeyRange, siblings
+from store.model.paths import parse_path
+from store.model.records import Change, Delete, Put, Record
+from store.writing.move_delete import Delete as Deletion
+from store.writing.move_delete import Move, Policy
 from store.writing.writer import Writer
-from tests.hierarchies import CATEGORY
-from tests.model import AT, Ground, Model
-from tests.move_in_progress import MOVE, FlippingStore, MoveInProgress, flip_back, plant
-from tests.moving_subtree import HERE, THERE, MovingSubtree
+from tests.model import Ground, Model
 from tests.rights.asking import Server, caller
+from tests.store.writing import journaled
 from tests.systems.asking import BOUNDLESS, WIDE, Client
 from tests.systems.writing import Clients
 
-NEVER = 1_000_000
-SHOWN = "moved: moves(hierarchy: GROUND) { state }"
+GROUND = Ground.definition()
+PATHS = "A A/w A/x A/x/1 A/x/2 A/x/2/3 A/y A/y/4 A/z B B/q B/q/5 C".split()
+SMALL = Model("ground", {parse_path(path): "AREA_PART" if "q" in path else "AREA" for path in PATHS})
+TINY = 14  # changes in a transaction, so that a handful of nodes takes several
 
 
-async def ask(store: Any, query: str) -> Any:
-    reply = await Client(store, Ground, limits=WIDE, budget=BOUNDLESS).ask(query)
+class Noted:
+    """A store that notes what is committed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self.commits = store, list[Sequence[Change]]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        await self._store.commit(changes)
+        self.commits.append(changes)
+
+
+class Committing:
+    """A store to which another process commits right before one of its reads, after so many others."""
+
+    def __init__(self, store: Store, changes: Sequence[Change], left: int) -> None:
+        self._store, self._changes, self.left = store, changes, left
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if name not in ("get", "range", "nodes", "count"):
+            return found
+
+        async def read(*arguments: Any, **options: Any) -> Any:
+            self.left -= 1
+            if self.left == -1:
+                await self._store.commit(self._changes)
+            return await found(*arguments, **options)
+
+        return read
+
+
+@asynccontextmanager
+async def planted() -> AsyncIterator[Store]:
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await SMALL.plant(store)
+        yield store
+
+
+def edit_of(source: str, target: str | None) -> Any:
+    """A move to another path, or a cascade."""
+    path = parse_path(source)
+    return Deletion(GROUND, path, Policy.CASCADE) if target is None else Move(GROUND, path, parse_path(target))
+
+
+async def commits_of(edit: Any, most: int | None) -> tuple[list[Sequence[Change]], Sequence[Change]]:
+    """The transactions of an edit before its commit, and the one that is its commit."""
+    async with planted() as store:
+        noted: Any = Noted(store)
+        store.max_commit_changes = most
+        await journaled.write(noted, edit)
+    moves = [
+        [one.item for one in changes if isinstance(one, Put) and one.key.pk == PARTITION] for changes in noted.commits
+    ]
+    states = [found[0]["state"] if found else MoveState.SWEEPING for found in moves]
+    number = states.index(MoveState.SWEEPING)
+    return noted.commits[:number], noted.commits[number]
+
+
+async def ask(client: Client, store: Any, query: str) -> Any:
+    client.store = store
+    reply = await client.ask(query)
     assert not reply.errors, query
     return reply.data
 
 
-@asynccontextmanager
-async def around(source: Path, target: Path | None) -> AsyncIterator[tuple[Store, Store]]:
-    """Stores with the tree before a move that is one transaction, and after it."""
-    async with open_store("sqlite://:memory:") as before, open_store("sqlite://:memory:") as after:
-        for store in (before, after):
-            await store.create()
-            await SMALL.plant(store)
-        ground = Ground.definition()
-        edit = Delete(ground, source, Policy.CASCADE) if target is None else Move(ground, source, target)
-        await Writer(after).write(edit, ReadUsage())
-        yield before, after
+async def sides(
+    client: Client, store: Store, commit: Sequence[Change], query: str, kind: type[Committing] = Committing
+) -> list[Any]:
+    """What is answered before a commit and after it; fails if one that comes between two reads makes it another."""
+    items = await store.get([change.key for change in commit], ReadUsage(), strong=True)
+    undo = [Delete(one.key) if item is None else Put(item) for one, item in zip(commit, items, strict=True)]
+    after: list[Any] = []
+    for reads in itertools.count():
+        committing = kind(store, commit, reads)
+        found = await ask(client, committing, query)
+        if committing.left >= 0:
+            assert all(one in (found, after[0]) for one in after), query
+            return [found, after[0]]
+        after.append(found)
+        await store.commit(undo)
+    raise AssertionError
 
 
-async def check(store: Store, moving: MoveInProgress, query: str, sides: list[Any], *, shows_move: bool) -> None:
-    """Ask with the move's commit before each of the reads that a response takes, and with none; `shows_move` asks for
-    the move itself as well.
-    """
-    if shows_move:
-        query = f"{query[:-1]} {SHOWN} }}"
-        states = ("COPYING", "SWEEPING")
-        sides = [{**side, "moved": [{"state": state}]} for side, state in zip(sides, states, strict=True)]
-    for reads in range(NEVER):
-        await flip_back(store, moving)
-        committing = FlippingStore(store, moving, reads)
-        found = await ask(committing, query)
-        assert found in sides, (reads, query)
-        assert reads or found == sides[1], query
-        if not committing.has_committed:
-            assert found == sides[0], query
-            break
-
-
-PATHS = "A A/w A/x A/x/1 A/x/2 A/x/2/3 A/y A/y/4 A/z B B/q B/q/5 C".split()
-SMALL = Model("ground", {parse_path(path): "AREA_PART" if "q" in path else "AREA" for path in PATHS})
 BACKWARDS = "(first: 2, orderBy: {field: POSITION, direction: DESC})"
-WINDOWS = ["", "(first: 1)", "(first: 2)", "(last: 2)", BACKWARDS, "(first: 3, level: AREA)"]
+WINDOWS = ["", "(first: 1)", "(last: 2)", BACKWARDS, "(first: 3, level: AREA)"]
 PAGE = "{ nodes { path } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } totalCount }"
 NEIGHBOURS = "{ path parent { path } ancestors { path } childCount }"
 
@@ -79,166 +132,134 @@ def pages(name: str) -> str:
     return " ".join(f"{name}{number}: {name}{window} {PAGE}" for number, window in enumerate(windows))
 
 
-def everything(moving: MoveInProgress) -> Iterator[str]:
-    """All lists of all nodes and of the hierarchy, and each node by its id and by the paths of both ends."""
+def everything(source: str, target: str | None) -> Iterator[str]:
+    """All lists of the hierarchy and of nodes with any, and each node by its id and by the paths of both ends."""
+    moved = (
+        []
+        if target is None
+        else [target + path[len(source) :] for path in PATHS if f"{path}/".startswith(f"{source}/")]
+    )
+    paths = sorted({*PATHS, *moved})
     yield f"{{ {pages('grounds')} }}"
-    paths = sorted({format_path(one) for one in (*moving.before.nodes, *moving.after.nodes)})
-    for name, values in (("id", moving.before.ids), ("path", paths)):
+    for name, values in (("id", SMALL.ids), ("path", paths)):
         nodes = (f'n{number}: ground({name}: "{value}") {NEIGHBOURS}' for number, value in enumerate(values))
         yield f"{{ {' '.join(nodes)} }}"
-    wide = {path[:-1] for model in (moving.before, moving.after) for path in model.nodes if len(path) > 1}
-    for path in sorted(map(format_path, wide)):
-        for kind in ("children", "descendants"):
-            yield f'{{ ground(path: "{path}") {{ {pages(kind)} }} }}'
+    for path in paths:
+        if any(one.startswith(f"{path}/") for one in paths):
+            yield f'{{ ground(path: "{path}") {{ {pages("children")} {pages("descendants")} }} }}'
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "shows_move"),
+    ("source", "target", "most"),
     [
-        ("A/x", "B/x", False),
-        pytest.param("A/x", "A/y/x", False, marks=pytest.mark.thorough),
-        pytest.param("A/x", "x", False, marks=pytest.mark.thorough),
-        pytest.param("B", "A/B", False, marks=pytest.mark.thorough),
-        pytest.param("A/x", None, True, marks=pytest.mark.thorough),
-        ("B", None, True),
+        ("A/x", "B/x", TINY),
+        ("A/x", "B/x", None),
+        ("B", None, TINY),
+        *[
+            pytest.param(*ends, TINY, marks=pytest.mark.thorough)
+            for ends in (("A/x", "A/y/x"), ("A/x", "x"), ("B", "A/B"), ("A/x", None))
+        ],
     ],
 )
-async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, shows_move):
-    ends = parse_path(source), target and parse_path(target)
-    moving = MoveInProgress(SMALL, *ends)
-    async with open_store("sqlite://:memory:") as store, around(*ends) as clean:
-        await plant(store, moving)
-        for query in everything(moving):
-            sides = [await ask(side, query) for side in clean]
-            await check(store, moving, query, sides, shows_move=shows_move)
+async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, most):
+    edit = edit_of(source, target)
+    begun, commit = await commits_of(edit, most)
+    assert len(begun) > 1 or most is None
+    async with planted() as store, planted() as before, planted() as after:
+        await Writer(after).write(edit, ReadUsage())
+        for changes in begun:
+            await store.commit(changes)
+        for query in everything(source, target):
+            client = Client(store, Ground, limits=WIDE, budget=BOUNDLESS)
+            clean = [await ask(client, one, query) for one in (before, after)]
+            assert await sides(client, store, commit, query) == clean, query
 
 
-MOVES = """query($id: ID!) {
-  move(id: $id) { id hierarchy from to state reason nodes written startedAt endedAt }
-  moves(hierarchy: GROUND) { id }
-}"""
-
-
-@pytest.mark.parametrize(
-    ("tops", "is_seen"),
-    [([""], True), (["/A", "/B"], True), (["/A/x", "/B/x"], True), (["/A"], False), (["/B/x/2"], False)],
-)
-async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_seen):
-    await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
-    found = await Server(store, Ground).data(caller(*[f"read:ground{top}" for top in tops]), MOVES, id=MOVE)
-    told = {
-        "id": MOVE, "hierarchy": "GROUND", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 1,
-        "written": 1, "startedAt": AT, "endedAt": None,
-    }  # fmt: skip
-    expected = {"move": told, "moves": [{"id": MOVE}]} if is_seen else {"move": None, "moves": []}
-    assert found == expected
-
-
-class LateRoots(FlippingStore):
+class LateRoots(Committing):
     """A store whose index of roots still has the counts of before."""
 
     before: list[Record]
 
     async def nodes(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Record]:
-        found = await super().nodes(span, reads, **how)
+        found = await self.__getattr__("nodes")(span, reads, **how)
         return self.before if span.partition == "ground" else found
 
 
 NODE = 'node: ground(path: "A/x/2") { path parent { childCount } }'
-MOVE_STATE = ("COPYING", "A/x/2"), ("SWEEPING", "B/x/2")
-ROOT_COUNTS = ((4, 1, 0), "A/x/2"), ((3, 2, 0), "B/x/2")
-EVENTS = ((), "A/x/2"), (("MOVED",), "B/x/2")
 BESIDE = [
-    *[
-        ("log", f'log: changes(hierarchy: GROUND, tree: "{tree}") {{ changes {{ event }} }}',
-         lambda log: tuple(change["event"] for change in log["changes"]), EVENTS, FlippingStore)
-        for tree in "AB"
-    ],
-    ("move", f'move(id: "{MOVE}") {{ state }}', lambda move: move["state"], MOVE_STATE, FlippingStore),
-    ("move", "move: moves(hierarchy: GROUND) { state }", lambda moves: moves[0]["state"], MOVE_STATE, FlippingStore),
-    *[
-        ("roots", "roots: grounds { nodes { childCount } }",
-         lambda roots: tuple(root["childCount"] for root in roots["nodes"]), ROOT_COUNTS, kind)
-        for kind in (FlippingStore, LateRoots)
-    ],
+    *[(f'changes(hierarchy: GROUND, tree: "{tree}") {{ changes {{ event }} }}',
+       {"changes": []}, {"changes": [{"event": "MOVED"}]}) for tree in "AB"],
+    ("move(id: $move) { state }", {"state": "COPYING"}, {"state": "SWEEPING"}),
+    ("moves(hierarchy: GROUND) { state }", [{"state": "COPYING"}], [{"state": "SWEEPING"}]),
+    ("grounds { nodes { childCount } }",
+     *[{"nodes": [{"childCount": count} for count in counts]} for counts in ((4, 1, 0), (3, 2, 0))]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize(("alias", "field", "shown", "sides", "kind"), BESIDE)
-async def test_what_is_told_of_moves_and_counts_is_of_the_same_side_as_what_is_beside_it(
-    engine, is_first, alias, field, shown, sides, kind
-):
-    moving = MoveInProgress(SMALL, ("A", "x"), ("B", "x"))
-    async with open_store(engine.address(f"told-{uuid.uuid4().hex}")) as store:
-        await plant(store, moving)
-        seen = set()
-        for reads in range(NEVER):
-            await flip_back(store, moving)
-            committing: Any = kind(store, moving, reads)
-            committing.before = await store.nodes(siblings("ground"), ReadUsage())
-            data = await ask(committing, f"{{ {' '.join([field, NODE] if is_first else [NODE, field])} }}")
-            seen.add((shown(data[alias]), data["node"]["path"]))
-            if not committing.has_committed:
-                break
-        assert seen == {*sides}
+@pytest.fixture
+async def moving(store: Store) -> tuple[Store, Sequence[Change], str]:
+    """A store with the large move of A/x to B/x before its commit, this commit, and the id of the move."""
+    await SMALL.plant(store)
+    begun, commit = await commits_of(edit_of("A/x", "B/x"), TINY)
+    for changes in begun:
+        await store.commit(changes)
+    return store, commit, (await journaled.only_move(store)).id
 
 
-async def test_moves_come_as_a_window_says_and_only_those_of_served_hierarchies(store):
-    await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
+@pytest.mark.both_stores
+async def test_what_is_told_of_moves_and_counts_is_of_the_same_side_as_what_is_beside_it(moving):
+    store, commit, move = moving
+    LateRoots.before = await store.nodes(siblings("ground"), ReadUsage())
+    for field, before, after in BESIDE:
+        for fields in ([f"it: {field}", NODE], [NODE, f"it: {field}"]):
+            for kind in (Committing, LateRoots) if "grounds" in field else (Committing,):
+                query = f"{{ {' '.join(fields)} }}".replace("$move", f'"{move}"')
+                found = await sides(Client(store, Ground), store, commit, query, kind)
+                told = [(one["it"], one["node"]["path"]) for one in found]
+                assert told == [(before, "A/x/2"), (after, "B/x/2")], (fields, kind)
+
+
+TOLD = """query($id: ID!) {
+  move(id: $id) { id hierarchy from to state reason nodes written endedAt } moves(hierarchy: GROUND) { id }
+}"""
+
+
+async def test_a_move_is_told_to_those_who_may_read_both_ends(moving):
+    store, _, move = moving
+    told = {
+        "id": move, "hierarchy": "GROUND", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 4,
+        "written": 4, "endedAt": None,
+    }  # fmt: skip
+    tops = {("",): True, ("/A", "/B"): True, ("/A/x", "/B/x"): True, ("/A",): False, ("/B/x/2",): False}
+    for some, is_seen in tops.items():
+        who = caller(*[f"read:ground{top}" for top in some])
+        expected = {"move": told, "moves": [{"id": move}]} if is_seen else {"move": None, "moves": []}
+        assert await Server(store, Ground).data(who, TOLD, id=move) == expected, some
+
+
+async def test_moves_come_as_a_window_says_and_only_those_of_served_hierarchies(moving):
+    store, _, move = moving
     asked = Client(store, Ground)
     for arguments, expected in (("", 1), (", first: null", 1), (", first: 1", 1), (", first: 0", 0)):
         reply = await asked.ask(f"{{ moves(hierarchy: GROUND{arguments}) {{ id }} }}")
         assert len(reply.data["moves"]) == expected
     reply = await asked.ask("{ moves(hierarchy: GROUND, first: -1) { id } }")
     assert [error["extensions"]["code"] for error in reply.errors] == ["BAD_USER_INPUT"]
-    assert (await Client(store, Location).ask(f'{{ move(id: "{MOVE}") {{ id hierarchy }} }}')).data == {"move": None}
+    assert (await Client(store, Location).ask(f'{{ move(id: "{move}") {{ id }} }}')).data == {"move": None}
 
 
-class Moved:
-    """A store in which a subtree is moved right before one of the reads."""
-
-    def __init__(self, store: Store, read: int) -> None:
-        self._store = store
-        self.left = read
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
-        if name not in ("get", "range", "nodes"):
-            return found
-
-        async def read(*arguments: Any, **options: Any) -> Any:
-            self.left -= 1
-            if self.left == 0:
-                await Writer(self._store).write(Move(CATEGORY, parse_path(HERE), parse_path(THERE)), ReadUsage())
-            return await found(*arguments, **options)
-
-        return read
-
-
-@pytest.mark.parametrize("shows_move", [False, True])
-@pytest.mark.parametrize("where", ["sqlite://:memory:", "sqlite:///{}/{}.db"])
-async def test_on_sqlite_a_response_is_of_one_moment(tmp_path, where: str, shows_move: bool) -> None:
-    subtree = MovingSubtree(2, 2)
-    query, variables = subtree.watch()
-    if shows_move:  # small ones are in the feed
-        tree = THERE.partition("/")[0]
-        query = query.replace("{", f'{{ feed: changes(hierarchy: CATEGORY, tree: "{tree}") {{ changes {{ to }} }}', 1)
-
-    def place_in(data: dict[str, Any]) -> str:
-        place = subtree.place_in(data)
-        moves = [one["to"] for one in data["feed"]["changes"] if one["to"]] if shows_move else None
-        assert moves in (None, [THERE] * (place == THERE))
-        return place
-
-    for read in itertools.count(1):
-        async with open_store(where.format(tmp_path, read)) as store:
-            await store.create()
-            await subtree.plant(store)
-            moved: Any = Moved(store, read)
-            clients = Clients(moved)
-            place_in(await clients.ask(query, **variables))
-            if moved.left > 0:
-                assert read > 3  # it was tried before each of several reads
-                return
-            assert place_in(await clients.ask(query, **variables)) == THERE
+async def test_a_move_that_came_to_nothing_says_why_and_leaves_all_nodes_where_they_were(store):
+    """While it is copied, a node is created that would lie too deep at its target."""
+    long, key = "m" * 500, "n" * 20
+    await journaled.plant(store, f"o/{long}", f"r/a/{long}", *[f"r/a/a{n}" for n in range(40)])
+    before = await journaled.paths(store)
+    edited: Any = journaled.EditedMeanwhile(store, journaled.create(f"r/a/{long}/{key}"))
+    writer = Writer(edited, journaled.SOON)
+    with pytest.raises(BadPath):
+        await writer.write(journaled.move("r/a", f"o/{long}/a"), ReadUsage())
+    await writer.move_worker.finished()
+    await journaled.has_ended(store, MoveState.UNDONE)
+    assert await journaled.paths(store) == before | {f"r/a/{long}/{key}"}
+    (move,) = (await Clients(store).ask("{ moves(hierarchy: CATEGORY) { state reason } }"))["moves"]
+    assert move["state"] == "UNDONE"
+    assert f'The path of "{key}" would take' in move["reason"]

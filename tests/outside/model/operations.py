@@ -5,6 +5,7 @@ then a step whose node is missing is one that has to be rejected.
 """
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 from tests.outside.model import values
@@ -51,6 +52,20 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
             step |= {"level": node["level"], "name": node["name"], "values": {}}
             step.pop("names", None)
     return step
+
+
+def each_kind(chance: random.Random, trees: Trees, first: int) -> Iterator[Step]:
+    """A step of each kind; the deletions are of nodes with children, with each policy."""
+    policies = ["CASCADE", "REPARENT", "REPARENT", "REFUSE"]
+    for number, kind in enumerate((*MAKERS, *["delete"] * 3), start=first):
+        nodes = [*trees.nodes.values()]
+        paths = [trees.path(node) for node in nodes]
+        step: Step = {"do": kind if paths else "create", "n": number, "server": chance.randrange(2)}
+        step |= MAKERS[step["do"]](chance, trees, paths)
+        if step["do"] == "delete":
+            parents = [path for node, path in zip(nodes, paths, strict=True) if trees.children(node["id"])]
+            step |= {"path": chance.choice(parents or paths), "policy": policies.pop()}
+        yield step
 
 
 def _spoiled(chance: random.Random, step: Step) -> Step:

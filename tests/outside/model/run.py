@@ -3,14 +3,16 @@
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from tests.outside.failures import Wrong
-from tests.outside.model import cursors, feeds, operations, reads
+from tests.outside.model import cursors, feeds, fields, operations, reads
 from tests.outside.model.filled import fill
 from tests.outside.model.large import large_move
 from tests.outside.model.races import race
 from tests.outside.model.session import Session
+from tests.outside.model.trees import Trees
 from tests.outside.processes import Place
 
 Step = dict[str, Any]
@@ -42,7 +44,7 @@ def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str
 
 
 def one_session(session: Session, chance: random.Random, until: float, at_least: int) -> None:
-    """Some steps, each followed by reads."""
+    """Some steps, each followed by reads; then one of each kind, and a look at everything."""
     if chance.random() < 0.6:
         make(session, {"do": "fill", "seed": chance.randrange(2**31)})
     for number in range(STEPS):
@@ -58,6 +60,26 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
                 make(session, cursors.some_cursors(chance, session.trees))
             else:
                 make(session, {**reads.some_read(chance, session.trees, session.ids), "seed": chance.randrange(2**31)})
+    for step in operations.each_kind(chance, session.trees, STEPS):
+        make(session, step)
+    for step in everything(session.trees):
+        make(session, {**step, "server": chance.randrange(2), "seed": chance.randrange(2**31)})
+
+
+def everything(trees: Trees) -> Iterator[Step]:
+    """Reads of all nodes with what follows from others, of all former paths, deleted nodes and logs."""
+    pick: list[Step] = [{"field": name} for name in (*fields.PLAIN, "childCount", "descendantCount")]
+    pick.append({"field": "parent", "pick": [{"field": "path"}]})
+    past = {"field": "history", "with": {}, "pick": [{"field": name} for name in fields.REVISION]}
+    yield {"do": "read", "read": "roots", "kind": "roots", "with": {}, "pick": [*pick, past]}
+    for root in trees.children(None):
+        one = {"do": "read", "read": "list", "kind": "descendants", "path": trees.path(root), "with": {}}
+        yield {**one, "pick": [*pick, past]}
+    yield {"do": "read", "read": "old", "paths": sorted(trees.former) or ["nowhere"], "pick": pick}
+    for node in trees.deleted.values():
+        yield {"do": "read", "read": "deleted", "id": {"of": node["step"]}, "pick": []}
+    for tree in sorted(trees.logs):
+        yield {"do": "feed", "tree": tree}
 
 
 def make(session: Session, step: Step) -> None:
