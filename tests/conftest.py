@@ -1,6 +1,7 @@
 """Fixtures of all tests: the engine, and `store`, which runs a test on both stores."""
 
 import fcntl
+import functools
 import gc
 import os
 import shutil
@@ -39,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"no test reads {', '.join(strange)}; variables of tests begin with CLADE_TEST_")
     environment.make_the_same_everywhere()
     wait_for_slow_answers()
+    share_certificates()
 
 
 def wait_for_slow_answers() -> None:
@@ -46,6 +48,11 @@ def wait_for_slow_answers() -> None:
     default = httpx._config.DEFAULT_TIMEOUT_CONFIG
     default.connect = default.read = default.write = default.pool = ANSWER_SECONDS
     assert httpx.Client().timeout == httpx.Timeout(ANSWER_SECONDS)
+
+
+def share_certificates() -> None:
+    """Have httpx load the certificates of authorities once: that takes longer than a request, for each client."""
+    httpx._transports.default.create_ssl_context = functools.cache(httpx._config.create_ssl_context)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
