@@ -1,6 +1,5 @@
 """Prometheus metrics: exact counts of known requests, of one process or of several together."""
 
-
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families

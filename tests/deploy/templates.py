@@ -4,7 +4,6 @@ import functools
 from typing import Any
 
 import yaml
-from cfnlint.decode.cfn_yaml import loads
 
 from tests.readme import ROOT
 
@@ -23,6 +22,8 @@ def template(name: str) -> Json:
 
 @functools.cache
 def _loaded(name: str) -> Any:
+    from cfnlint.decode.cfn_yaml import loads  # its import takes a second, also where no test of the file runs
+
     return loads((DEPLOY / name).read_text())
 
 

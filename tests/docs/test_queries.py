@@ -15,20 +15,19 @@ from graphql import parse, print_ast, separate_operations, validate
 from graph.app import create_app
 from graph.hierarchies.registry import served
 from graph.operation.selection import core_schema
-from graph.schema import build_schema
 from graph.settings import Settings
 from store.connect import open_store, opened
 from store.engine import ReadUsage, Store
 from store.model.records import Item, Put
 from store.sqlite.store import SQLiteStore
 from tests.readme import DOCS, README, blocks, section
+from tests.schemas import schema_of
 from tests.serving import serving
 from tests.systems.asking import Client
 from tests.systems.writing import Clients
 from tests.user_errors import take_user_errors, with_user_errors
 
 CLASSES = served(Settings.model_fields["hierarchies"].default)
-SCHEMA = core_schema(build_schema(CLASSES)[0])
 PAGES = {page.relative_to(README.parent).as_posix(): page.read_text("utf-8") for page in [README, *DOCS.rglob("*.md")]}
 PAGES = {name: text for name, text in PAGES.items() if blocks("graphql", text)}
 
@@ -126,7 +125,7 @@ async def test_queries_of_a_page(page: str, demo_store: str) -> None:
     async with open_store(demo_store) as store:
         client = Client(store, *CLASSES)
         for query in operations(PAGES[page]):
-            assert validate(SCHEMA, parse(query)) == [], query
+            assert validate(core_schema(schema_of(*CLASSES)[0]), parse(query)) == [], query
             assert not (await client.ask(query)).errors, query
         await compare_answers(client, PAGES[page])
 
