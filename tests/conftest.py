@@ -21,7 +21,7 @@ from graph.settings import unknown_variables
 from store.connect import open_store
 from store.engine import Store
 from tests import engines, environment, selection
-from tests.browser import chromium
+from tests.browser import Chromium
 from tests.processes import CLADE
 from tests.schemas import shared_document, shared_schema
 from tests.serving import serving
@@ -186,8 +186,16 @@ def demo_server(demo_store: str) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    """Chromium, which starts for the first module that needs it."""
+    chromium = Chromium()
+    yield chromium
+    chromium.end()
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(chromium: Chromium) -> Iterator[Browser]:
     """Chromium, for one module of tests: others may run event loops of their own."""
-    with chromium() as browser:
+    with chromium.in_use() as browser:
         yield browser

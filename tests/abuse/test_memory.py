@@ -148,7 +148,7 @@ async def test_what_hostile_requests_leave_in_memory_is_bounded(two_areas: Ask, 
 # -- requests that are sent once ---------------------------------------------------------------------------------------
 
 USED = "query($path: Path!, $is: Boolean!) { area(path: $path) { key @include(if: $is) } }"
-PREPARING = {"read_json", "DocumentLimits.parse", "PlanCache._compile"}
+PREPARING = {"read_json", "RequestCache._new", "PlanCache._compile"}
 """What is called for a new request, a new document, and a new plan."""
 LONG = f"# {'x' * 15_000}\n"
 SENT_ONCE: dict[str, tuple[int, Callable[[int], tuple[str, dict[str, object]]]]] = {

@@ -84,7 +84,6 @@ class Item(CrateNode, under=[Crate, "self"]):
 CLASSES = {"plot": PlotNode, "crate": CrateNode}
 LEVELS = {"plot": ("PLOT", "BED"), "crate": ("CRATE", "ITEM")}
 DEFINITIONS = {name: cls.definition() for name, cls in CLASSES.items()}
-SCHEMA, TYPES = schema_of(*CLASSES.values())
 NODES = 30  # that a search reads itself, in these tests
 ITEMS = 40  # that a search of a tree reads
 MOVED = 6  # nodes whose moves a search reads
@@ -210,7 +209,7 @@ def every_field(kind: Any, expanded: set[str]) -> Iterator[str]:
             yield from (f"{{ {name}{given} {below} }}" for below in every_field(inner, expanded))
 
 
-QUERY = core_schema(SCHEMA).query_type
+QUERY = core_schema(schema_of(*CLASSES.values())[0]).query_type
 OWN = {name: [*every_field(get_named_type(QUERY.fields[f"{name}Node"].type), set())] for name in CLASSES}
 """All that can be asked of a node."""
 FOUND = "nodes { path } complete"
@@ -288,7 +287,7 @@ def mutations(hierarchy: str, top: Path) -> Iterator[str]:
             yield f"mutation {{ {named % f'{hierarchy.title()}Node'} {{ node {{ id }} }} }}"
 
 
-PREPARED = Execution(SCHEMA, TYPES, Context).requests
+PREPARED = Execution(*schema_of(*CLASSES.values()), Context).requests
 
 
 async def ask(store: Store, who: Caller, query: str, limits: BudgetLimits) -> list[Any]:
@@ -304,7 +303,7 @@ async def ask(store: Store, who: Caller, query: str, limits: BudgetLimits) -> li
         requests.append(Request(seen, DEFINITIONS, limits, page_cache=pages, writer=writer))
         return Context(requests[-1])
 
-    execution = Execution(SCHEMA, TYPES, context, cache=ResponseCache(10_000_000, store.version))
+    execution = Execution(*schema_of(*CLASSES.values()), context, cache=ResponseCache(10_000_000, store.version))
     asked = [(who, query), (who, query)]
     if not query.startswith("mutation") and limits == BudgetLimits():
         asked += [(everybody, query), (who, query + " ")]

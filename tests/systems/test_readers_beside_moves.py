@@ -253,7 +253,7 @@ async def test_a_move_that_came_to_nothing_says_why_and_leaves_all_nodes_where_t
     long, key = "m" * 500, "n" * 20
     await journaled.plant(store, f"o/{long}", f"r/a/{long}", *[f"r/a/a{n}" for n in range(40)])
     before = await journaled.paths(store)
-    edited: Any = journaled.EditedMeanwhile(store, journaled.create(f"r/a/{long}/{key}"))
+    edited: Any = journaled.edited_meanwhile(store, journaled.create(f"r/a/{long}/{key}"))
     writer = Writer(edited, journaled.SOON)
     with pytest.raises(BadPath):
         await writer.write(journaled.move("r/a", f"o/{long}/a"), ReadUsage())

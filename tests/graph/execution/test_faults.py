@@ -48,7 +48,6 @@ class Tray(Box, under=[Case]):
     """A box that holds nothing."""
 
 
-SCHEMA, TYPES = schema_of(Box)
 DEFINITIONS = {"box": Box.definition()}
 PATHS = {"a": "CASE", "a/b": "CASE", "a/c": "CASE", "a/t": "TRAY", "a/b/d": "CASE", "z": "CASE"}
 
@@ -77,7 +76,7 @@ def execution(store: Store) -> Execution:
     def context() -> Context:
         return Context(Request(store, DEFINITIONS, BOUNDLESS, page_cache=kept, writer=writer))
 
-    return Execution(SCHEMA, TYPES, context, cache=cache, limits=WIDE)
+    return Execution(*schema_of(Box), context, cache=cache, limits=WIDE)
 
 
 async def ask(asked: Execution, text: str, **variables: Any) -> tuple[Any, list[tuple[list[Any], str]], Any]:

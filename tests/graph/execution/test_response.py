@@ -12,17 +12,16 @@ import orjson
 from graph.execution.operation import Execution
 from graph.execution.response import ResponseCache
 from graph.operation.context import Context
-from graph.schema import build_schema
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine import Store
 from tests.answers import answer_to
 from tests.model import Ground
+from tests.schemas import schema_of
 from tests.systems import asking
 from tests.tables import late_stores
 
-SCHEMA, TYPES = build_schema([Ground])
 GROUND = Ground.definition()
 LIST = '{ area(path: "a") { childCount children { nodes { key } } } }'
 
@@ -36,7 +35,7 @@ def server(
     def context() -> Context:
         return Context(Request(store, {"ground": GROUND}, page_cache=kept))
 
-    return Execution(SCHEMA, TYPES, context, cache=cache)
+    return Execution(*schema_of(Ground), context, cache=cache)
 
 
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:
