@@ -374,23 +374,25 @@ def test_pipelined_requests_are_answered_in_their_order_up_to_a_limit(server):
 async def test_a_connection_that_is_reset_within_a_head_is_freed_at_once():
     config = uvicorn.Config(lambda: None, http=HTTPProtocol)
     config.load()
-    state, made = ServerState(), []
+    state, read = ServerState(), []
 
-    def protocol():
-        one = HTTPProtocol(config, state, {})
-        made.append(weakref.ref(one))
-        return one
+    class Protocol(HTTPProtocol):
+        def data_received(self, data):
+            super().data_received(data)
+            read.append(weakref.ref(self))
 
-    async with await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0) as server:
-        for _ in range(20):
+    async with await asyncio.get_running_loop().create_server(
+        lambda: Protocol(config, state, {}), "127.0.0.1", 0
+    ) as server:
+        for number in range(1, 21):
             _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writer.write(GET)
-            await asyncio.sleep(0.01)
+            await until(lambda: len(read) == number)  # noqa: B023
             reset_at_end(writer.get_extra_info("socket"))
             writer.close()
-        await until(lambda: not state.connections and len(made) == 20)
+        await until(lambda: not state.connections)
         gc.collect()
-        assert [one for one in made if one() is not None] == []
+        assert [one for one in read if one() is not None] == []
 
 
 async def test_a_stream_ends_with_its_connection_also_before_a_pipelined_request(tmp_path, caplog):

@@ -29,6 +29,7 @@ from tests.schemas import schema_of
 from tests.serving import serving
 from tests.systems.asking import PATIENT
 from tests.time_limits import Held
+from tests.waiting import until
 
 MODEL = Model("ground", {("a",): "AREA", ("a", "b"): "AREA"})
 QUERY = f'{{ area(id: "{MODEL.nodes["a",].id}") {{ key children {{ nodes {{ key }} }} }} }}'  # read after its id
@@ -45,7 +46,7 @@ class Slow(NamedTuple):
 
     async def check_that_nothing_else_is_read(self) -> None:
         self.held.may_go.set()
-        await asyncio.sleep(0.1)  # the engine has answered by now, and nobody goes on from there
+        await until(lambda: self.proxy.running == 0)  # the engine has answered, and nobody goes on from there
         assert self.proxy.count("BatchGetItem") <= 1
         assert self.proxy.count("Query") == 0
 

@@ -354,14 +354,16 @@ def test_every_field_of_query_is_asked():
 async def test_of_her_own_nodes_a_caller_sees_what_everybody_sees(store, hierarchy):
     top = ("T", "s", "t")
     above = [(path, LEVELS[hierarchy][0], "Above", {}) for path in (top[:1], top[:2])]
-    await plant(store, hierarchy, [*above, *own_rows(hierarchy, top, 12)])
+    await plant(store, hierarchy, [*above, *own_rows(hierarchy, top, 12), *own_rows(hierarchy, ("U",), 2)])
     server = Server(store, *CLASSES.values())
-    own, everybody = (caller(f"read:{hierarchy}{path}") for path in ("/T/s/t", ""))
+    own, everybody = caller(f"read:{hierarchy}/T/s/t", f"read:{hierarchy}/U"), caller(f"read:{hierarchy}")
     for below in OWN[hierarchy]:
         query = f'{{ it: {hierarchy}Node(path: "T/s/t") {below} }}'
         seen, whole = [(await server.data(who, query))["it"] for who in (own, everybody)]
         hidden = {"{ parent": {"parent": None}, "{ ancestors": {"ancestors": []}}
         assert seen == hidden.get(" ".join(below.split()[:2]), whole), below
+    roots = {"nodes": [{"path": "U"}, {"path": "T/s/t"}], "totalCount": 2}  # in the order of their keys
+    assert await server.data(own, f"{{ it: {hierarchy}s {{ nodes {{ path }} totalCount }} }}") == {"it": roots}
 
 
 async def test_a_response_depends_on_nothing_of_its_caller_but_what_it_may_read(store):
