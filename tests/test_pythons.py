@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 
 from tests.engines import free_port
 from tests.pythons import environment, versions
+from tests.serving import await_ready
 
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
@@ -27,15 +27,12 @@ PLACES = [
     {"path": ["US", "NE", "Omaha"], "level": "CITY", "name": "Omaha", "latitude": 41.26, "longitude": -95.94},
 ]
 ANSWERED = [
-    "{ locations { totalCount nodes { path children { nodes { path descendantCount } } } } }",
     '{ location(path: "US/NE/Omaha") { id name(languages: ["de"]) ancestors { path } parent { childCount } } }',
     '{ location(path: "US") { descendants(orderBy: [{field: NAME}]) { nodes { path } } } }',
     '{ searchLocations(text: "oma") { nodes { path } } }',
     "{ locationsNear(latitude: 41, longitude: -96, kilometers: 100) { nodes { path } } }",
-    "{ locations { nodes { path history { nodes { revision } } } } hierarchies { name } }",
-    'mutation { createLocation(input: {key: "A", name: "A", attributes: {country: {}}}) { node { path } } }',
     'mutation { moveLocation(input: {node: {path: "US"}, key: "USA"}) { node { path } } }',
-    '{ changes(hierarchy: LOCATION, tree: "USA") { changes { event path } } }',
+    '{ changes(hierarchy: LOCATION, tree: "USA") { changes { event path } } locations { nodes { path } } }',
     "{ __schema { queryType { name } } }",
 ]
 REFUSED = ["{ nothing }", "{"]
@@ -46,26 +43,17 @@ def served(folder: Path, said: Path, settings: dict[str, str]) -> Iterator[str]:
     """The URL of a server whose standard error goes to a file; it is stopped as by `docker stop`."""
     port = free_port()
     command = [folder / "clade", "serve", "--host", "127.0.0.1", "--port", str(port)]
-    with said.open("wb") as output:
-        process = subprocess.Popen(command, env=settings, stdout=subprocess.DEVNULL, stderr=output)
-    try:
-        url, end = f"http://127.0.0.1:{port}", time.monotonic() + START_SECONDS
-        while not _answers(url):
-            assert process.poll() is None, said.read_text()
-            assert time.monotonic() < end, "The server does not start."
-            time.sleep(0.1)
-        yield url
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_SECONDS) in (0, -signal.SIGTERM)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _answers(url: str) -> bool:
-    with contextlib.suppress(httpx.TransportError):
-        return httpx.get(f"{url}/healthz").status_code == 200
-    return False
+    with (
+        said.open("wb") as output,
+        subprocess.Popen(command, env=settings, stdout=subprocess.DEVNULL, stderr=output) as process,
+    ):
+        try:
+            await_ready(f"http://127.0.0.1:{port}/healthz", process, START_SECONDS)
+            yield f"http://127.0.0.1:{port}"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(STOP_SECONDS) in (0, -signal.SIGTERM)
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("version", versions())
@@ -74,7 +62,6 @@ def test_a_python_imports_serves_and_writes_and_says_no_more_than_its_log(versio
     settings = os.environ | {"CLADE_STORE": f"sqlite:///{tmp_path / 'clade.db'}", "CLADE_WRITES": "on"}
     told = subprocess.run([folder / "python", "--version"], capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout.split() == ["Python", version]
-    subprocess.run([folder / "clade", "table", "create"], env=settings, check=True, timeout=START_SECONDS)
     places = tmp_path / "places.jsonl"
     places.write_text("".join(json.dumps(place) + "\n" for place in PLACES))
     importing = [folder / "clade", "import", "location", places]
