@@ -20,7 +20,8 @@ from store.writing.writer import Writer
 from tests.answers import answer_to
 from tests.rights import test_two_worlds as two_worlds
 from tests.rights.asking import caller
-from tests.rights.test_two_worlds import CLASSES, DEFINITIONS, SCHEMA, TYPES
+from tests.rights.test_two_worlds import CLASSES, DEFINITIONS
+from tests.schemas import schema_of
 
 
 async def plant(store: Store, hierarchy: str, rows: Sequence[tuple[str, str]]) -> None:
@@ -43,7 +44,7 @@ class Client:
         field = self._search % text if text else self._near
         given = "".join(f", {name}: {orjson.dumps(value).decode()}" for name, value in arguments.items())
         request = Request(self._store, DEFINITIONS, BudgetLimits(), page_cache=self._cache)
-        execution = Execution(SCHEMA, TYPES, lambda: Context(request))
+        execution = Execution(*schema_of(*CLASSES.values()), lambda: Context(request))
         query = f"{{ found: {field}{given}) {{ complete nodes {{ path }} }} }}"
         answer = await answer_to(execution, query, caller=who, allow_mutations=False)
         data, errors = orjson.loads(answer.content())["data"], answer.body.get("errors")
