@@ -25,6 +25,7 @@ from store.writing.writer import Writer
 from tests.model import Ground, Model
 from tests.rights.asking import Server, caller
 from tests.store.writing import journaled
+from tests.stores import READS, Interrupted, StoreProxy, once
 from tests.systems.asking import BOUNDLESS, WIDE, Client
 from tests.systems.writing import Clients
 
@@ -34,38 +35,16 @@ SMALL = Model("ground", {parse_path(path): "AREA_PART" if "q" in path else "AREA
 TINY = 14  # changes in a transaction, so that a handful of nodes takes several
 
 
-class Noted:
+class Noted(StoreProxy):
     """A store that notes what is committed."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self.commits = store, list[Sequence[Change]]()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        super().__init__(store)
+        self.commits = list[Sequence[Change]]()
 
     async def commit(self, changes: Sequence[Change]) -> None:
         await self._store.commit(changes)
         self.commits.append(changes)
-
-
-class Committing:
-    """A store to which another process commits right before one of its reads, after so many others."""
-
-    def __init__(self, store: Store, changes: Sequence[Change], left: int) -> None:
-        self._store, self._changes, self.left = store, changes, left
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
-        if name not in ("get", "range", "nodes", "count"):
-            return found
-
-        async def read(*arguments: Any, **options: Any) -> Any:
-            self.left -= 1
-            if self.left == -1:
-                await self._store.commit(self._changes)
-            return await found(*arguments, **options)
-
-        return read
 
 
 @asynccontextmanager
@@ -104,16 +83,16 @@ async def ask(client: Client, store: Any, query: str) -> Any:
 
 
 async def sides(
-    client: Client, store: Store, commit: Sequence[Change], query: str, kind: type[Committing] = Committing
+    client: Client, store: Store, commit: Sequence[Change], query: str, kind: type[Interrupted] = Interrupted
 ) -> list[Any]:
     """What is answered before a commit and after it; fails if one that comes between two reads makes it another."""
     items = await store.get([change.key for change in commit], ReadUsage(), strong=True)
     undo = [Delete(one.key) if item is None else Put(item) for one, item in zip(commit, items, strict=True)]
     after: list[Any] = []
     for reads in itertools.count():
-        committing = kind(store, commit, reads)
-        found = await ask(client, committing, query)
-        if committing.left >= 0:
+        between = kind(store, *READS, before=once(reads + 1, lambda: store.commit(commit)))
+        found = await ask(client, between, query)
+        if between.calls <= reads:
             assert all(one in (found, after[0]) for one in after), query
             return [found, after[0]]
         after.append(found)
@@ -175,7 +154,7 @@ async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, m
             assert await sides(client, store, commit, query) == clean, query
 
 
-class LateRoots(Committing):
+class LateRoots(Interrupted):
     """A store whose index of roots still has the counts of before."""
 
     before: list[Record]
@@ -212,7 +191,7 @@ async def test_what_is_told_of_moves_and_counts_is_of_the_same_side_as_what_is_b
     LateRoots.before = await store.nodes(siblings("ground"), ReadUsage())
     for field, before, after in BESIDE:
         for fields in ([f"it: {field}", NODE], [NODE, f"it: {field}"]):
-            for kind in (Committing, LateRoots) if "grounds" in field else (Committing,):
+            for kind in (Interrupted, LateRoots) if "grounds" in field else (Interrupted,):
                 query = f"{{ {' '.join(fields)} }}".replace("$move", f'"{move}"')
                 found = await sides(Client(store, Ground), store, commit, query, kind)
                 told = [(one["it"], one["node"]["path"]) for one in found]
