@@ -1,7 +1,7 @@
 """Searches by words: which nodes are found and in which order, by which reads, and where one fails."""
 
 import re
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -191,8 +191,10 @@ PLACES = [
 
 @pytest.fixture
 async def places(store: Store) -> Client:
+    """A client for which hardly any time passes, since what is known of moves is read again after a second."""
     await plant(store, Location, [(parse_path(path), level) for path, level in PLACES])
-    return Client(store, Location, page_cache=PageCache(1_000_000, TreeVersionCache(0.0)))
+    clock = count(step=0.001).__next__
+    return Client(store, Location, page_cache=PageCache(1_000_000, TreeVersionCache(0.0, clock=clock)))
 
 
 async def cost(client: Client, text: str) -> tuple[int, int]:
