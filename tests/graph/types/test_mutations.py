@@ -249,7 +249,6 @@ async def test_nodes_are_named_by_their_ids(clients):
 
 @pytest.mark.both_stores
 async def test_an_expected_revision_is_never_that_of_another_node_which_came_to_the_path(clients):
-    """tests/systems/test_writes_model.py does the same with random edits."""
     (omaha,) = await ids(clients, "US/NE/Omaha")
     create = """mutation { createLocation(input: {parent: {path: "US/NE"}, key: "Omaha", name: "Another", id: "own",
         attributes: {city: {}}}) { node { revision } } }"""
@@ -266,9 +265,36 @@ async def test_an_expected_revision_is_never_that_of_another_node_which_came_to_
     mine = f'mutation {{ updateLocation(input: {{node: {{id: "{omaha}"}}, name: "Mine", expectedRevision: 1}})'
     written = await clients.ask(f"{mine} {{ node {{ path revision }} }} }}")
     assert written["updateLocation"]["node"] == {"path": "US/NE/Moved", "revision": 2}
-    await clients.ask('mutation { deleteLocation(input: {node: {path: "US/NE/Omaha"}}) { node { id } } }')
-    await clients.ask(create.replace('id: "own"', "id: null"))
-    assert await outcomes("US/NE/Omaha") == [[("CONFLICT", ["expectedRevision"], "conflict")]] * 3
+
+
+@pytest.mark.both_stores
+async def test_a_deleted_node_is_told_from_the_next_one_at_its_path(clients):
+    """One without an id of its own, one with a given id, and one that came from elsewhere, below a node that goes."""
+
+    async def plant(parent, key, level="city", node_id=None):
+        await clients.ask(
+            """mutation($parent: Path!, $key: String!, $id: ID, $of: LocationAttributes!) { createLocation(input: {
+            parent: {path: $parent}, key: $key, name: $key, id: $id, attributes: $of}) { node { id } } }""",
+            parent=parent, key=key, id=node_id, of={level: {}},
+        )  # fmt: skip
+
+    async def delete(path):
+        gone = f'deleteLocation(input: {{node: {{path: "{path}"}}, policy: CASCADE}})'
+        await clients.ask(f"mutation {{ {gone} {{ node {{ id }} }} }}")
+
+    await delete("US/MO/St. Louis")  # in a tree in which nothing was moved
+    await plant("US/MO", "given", node_id="own")
+    moved = 'moveLocation(input: {node: {path: "US/NE/Omaha/68118"}, to: {parent: {path: "US/MO/given"}}})'
+    await clients.ask(f"mutation {{ {moved} {{ node {{ id }} }} }}")
+    await delete("US/MO/given")
+    for parent, key, level in (
+        ("US/MO", "given", "city"), ("US/MO/given", "68118", "postalCode"), ("US/MO", "St. Louis", "city"),
+    ):  # fmt: skip
+        await plant(parent, key, level)
+        update = f'updateLocation(input: {{node: {{path: "{parent}/{key}"}}, name: "x", expectedRevision: 1}})'
+        assert await told(clients, update) == [("CONFLICT", ["expectedRevision"], "conflict")], key
+    update = 'updateLocation(input: {node: {path: "US/NE/Lincoln"}, name: "L", expectedRevision: 1})'
+    assert await told(clients, update) == []
 
 
 @pytest.mark.both_stores
