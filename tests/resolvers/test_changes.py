@@ -22,7 +22,7 @@ from store.writing.create_update import Create
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY
-from tests.random_edits import KEYS, RandomEdits
+from tests.model_writes import KEYS, Model, RandomEdits
 from tests.selection import examples
 from tests.stores import ReadRecorder
 
@@ -81,7 +81,8 @@ async def follower_of(store: Store, poll_seconds: float = POLL_SECONDS) -> Async
 
 
 async def follow_random_edits(store: Store, seed: int, length: int) -> None:
-    writer, edits = Writer(store), RandomEdits(seed)
+    writer, model = Writer(store), Model()
+    edits = RandomEdits(seed, model)
     places: list[tuple[str, Path | None]] = [(root, under) for root in KEYS for under in (None, (root, "b"))]
     async with follower_of(store) as follower, AsyncExitStack() as stack:
         streams = {place: Stream(store, stack.enter_context(follower.listening(None)), *place) for place in places}
@@ -89,9 +90,10 @@ async def follow_random_edits(store: Store, seed: int, length: int) -> None:
             await stream.read()
         tasks = [asyncio.create_task(stream.follow(1_000_000)) for stream in streams.values()]
         for _ in range(length):
+            edit = edits.one()
             with contextlib.suppress(CladeError):
-                await writer.write(edits.one(), ReadUsage())
-            await edits.see(store)
+                record = (await writer.write(edit, ReadUsage())).record
+                model.apply(edit)(record)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)

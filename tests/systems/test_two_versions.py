@@ -38,7 +38,7 @@ from store.writing.writer import Writer
 from tests import invariants, search_model
 from tests.classes import land_after, land_before, land_both, shop_after, shop_before
 from tests.hierarchies import CATEGORY
-from tests.random_edits import KEYS, RandomEdits
+from tests.model_writes import KEYS, Model, RandomEdits, Refused
 from tests.rights.asking import Server, caller
 from tests.search_model import NodeWords
 from tests.selection import examples
@@ -199,24 +199,24 @@ async def answered(store: Store, hierarchy: Hierarchy, records: Sequence[Record]
 
 async def follow(store: Store, seed: int, length: int, served: Sequence[str], *, repairs: str | None = None) -> None:
     """Edits, imports and repairs by servers of these versions; what a repair was made for is answered from then on."""
-    random, edits = Random(seed), RandomEdits(seed)  # noqa: S311
-    writers = {name: Writer(store, SOON) for name in served}
+    random, model = Random(seed), Model()  # noqa: S311
+    edits, writers = RandomEdits(seed, model), {name: Writer(store, SOON) for name in served}
     answers = set[str]()
     for step in range(length):
         name = random.choice(list(served))
         edit: Any = replace(edits.one(), hierarchy=VERSIONS[name])
         if isinstance(edit, Create | Update):
             edit = replace(edit, values=random.choice([{}, {"note": "1"}, {"code": "21"}, {"note": "1", "code": "2"}]))
-        with suppress(CladeError):
-            await writers[name].write(edit, ReadUsage())
+        with suppress(Refused, CladeError):
+            made = model.apply(edit)
+            made((await writers[name].write(edit, ReadUsage())).record)
         await writers[name].move_worker.finished()
         if random.random() < 0.1:
             part = Part("CATEGORY", random.choice(KEYS), None, {}, undefined={"note": "1", "code": "21"})
             plan = ImportPlan(VERSIONS[name])
             plan.take(Row(1, (random.choice(KEYS[:3]),), [part]))
             await load(store, plan, LoadResult())
-        await edits.see(store)
-        if repairs and edits.known and random.random() < 0.1:  # else there is nothing to repair
+        if repairs and model.nodes and random.random() < 0.1:  # else there is nothing to repair
             results = await repaired(store, VERSIONS[repairs])
             assert all(done or "level" in text for text, done in results), results
             answers = {repairs}

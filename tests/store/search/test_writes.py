@@ -1,6 +1,5 @@
 """Search items after edits, each in a transaction or in the background, by invariants, check and repair."""
 
-from contextlib import suppress
 from dataclasses import replace
 from math import ceil
 from typing import Any
@@ -25,7 +24,7 @@ from store.writing.move_delete import Delete, Move, Policy
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
-from tests.random_edits import RandomEdits
+from tests.model_writes import Model, RandomEdits, Refused
 from tests.selection import examples
 from tests.stores import Interrupted, once
 
@@ -72,17 +71,22 @@ async def search_items(store: Store) -> list[Item]:
 
 
 async def follow(store: Store, hierarchy: Hierarchy, seed: int, length: int) -> None:
-    writer, edits = Writer(store, SOON), RandomEdits(seed)
+    writer, model = Writer(store, SOON), Model()
+    edits = RandomEdits(seed, model)
     for _ in range(length):
         edit: Any = edits.one()
         if store.max_commit_changes == TINY and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
             continue  # which is refused where it is no transaction
         if store.max_commit_changes == TINY and isinstance(edit, Move) and edit.position and edit.path != edit.target:
             continue  # likewise
-        with suppress(CladeError):
-            await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())
+        try:
+            made = model.apply(edit)
+        except Refused:
+            with pytest.raises(CladeError):
+                await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())
+        else:
+            made((await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())).record)
             await writer.move_worker.finished()
-        await edits.see(store)
     await check(store, hierarchy)
     assert [one async for one in Repair(Check(store, {"category": hierarchy}, AT)).run()] == []
     await check(store, hierarchy)

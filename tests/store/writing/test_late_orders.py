@@ -20,13 +20,12 @@ from store.errors import CladeError
 from store.model.keys import KeyRange, Path
 from store.model.records import Change, Record
 from store.writing.create_update import Create, Edit
-from store.writing.edit_request import EditResult
 from store.writing.move_delete import Move
 from store.writing.positions import Position, Side
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
-from tests.random_edits import KEYS, RandomEdits, states
+from tests.model_writes import KEYS, Model, RandomEdits, Refused, compare
 from tests.reordering import reorder
 from tests.selection import examples
 
@@ -87,16 +86,15 @@ async def changes(store: Store) -> list[tuple[str, str, str | None]]:
     return found
 
 
-async def refusals(writer: Writer, edits: Sequence[Edit]) -> list[str | None]:
-    """The codes of edits that are made at once."""
+async def outcomes(writer: Writer, edits: Sequence[Edit]) -> list[Any]:
     found = await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in edits], return_exceptions=True)
-    assert all(isinstance(one, CladeError | EditResult) for one in found), found
-    return [one.code if isinstance(one, CladeError) else None for one in found]
+    return [one.code if isinstance(one, CladeError) else one for one in found]
 
 
 async def follow(late: Late, plain: Store, seed: int, length: int) -> None:
     """Edits, some of them at once, over late indexes; each has to come out as in its turn, first come, first served."""
-    wishes, writer, other = LateWishes(seed), Writer(late), Writer(plain)
+    model = Model()
+    wishes, writer, other = LateWishes(seed, model), Writer(late), Writer(plain)
     families = [("a",), *[("a", key) for key in KEYS], *[("a", "b", key) for key in KEYS]]
     first: list[Edit] = [Create(CATEGORY, path, "CATEGORY", "x", {}) for path in families]
     while length > 0:
@@ -104,10 +102,17 @@ async def follow(late: Late, plain: Store, seed: int, length: int) -> None:
         first = []
         edits = [edit for edit in edits if edit.partitions() == edits[-1].partitions()]  # others have turns apart
         length -= len(edits)
-        assert await refusals(writer, edits) == [(await refusals(other, [edit]))[0] for edit in edits], edits
-        await invariants.check(late.store)
-        assert await states(late.store) == await states(plain), edits
-        await wishes.see(plain)
+        got = await outcomes(writer, edits)
+        for edit, outcome in zip(edits, got, strict=True):
+            try:
+                made, refusal = model.apply(edit), None
+            except Refused as refused:
+                made, refusal = None, str(refused)
+            assert (outcome if isinstance(outcome, str) else None) == refusal, (edit, edits)
+            if made is not None:
+                made(outcome.record)
+                await outcomes(other, [edit])
+        await compare(late.store, model)
         assert await orders(late.store) == await orders(plain), edits
     # A reorder that changes nothing has no entry, whatever its neighbours are about to do.
     assert await changes(late.store) == await changes(plain)
