@@ -1,14 +1,11 @@
 """Type of revisions: it has the attributes of all levels of a hierarchy, also where one name has two types."""
 
-import pytest
 from graphql import parse
 
 from clade import Decimal, Node, attribute, computed
 from graph.federation import subgraph_sdl
-from graph.hierarchies.registry import served
 from graph.operation.selection import core_schema
 from graph.settings import exposed
-from store.errors import BadInput
 from tests.rights.asking import Server, caller
 from tests.systems.asking import plant
 
@@ -95,36 +92,3 @@ def test_a_field_of_revisions_is_hidden_from_a_graph_where_that_of_a_level_is(st
     assert found["forestCode"] == {"tag", "shareable"}
     assert found["oldTreeCode"] == {"inaccessible"}
     assert found["size"] == {"tag", "inaccessible"}
-
-
-CLASH = '''
-from clade import Node, attribute
-class Wood(Node, hierarchy="wood"):
-    """A wood."""
-class Changed(Wood, under=None):
-    """A changed wood."""
-    {first}
-class Tree(Wood, under=[Changed]):
-    """A tree."""
-    {second}
-'''
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "sentence"),
-    [
-        ('at: str | None = attribute("At.")', 'at: int | None = attribute("At.")',
-         "wood.py:5: the attribute at of the level Changed of the hierarchy wood makes the field changedAt of "
-         "revisions, which changed_at makes already; rename one of them."),
-        ('code: str | None = attribute("Code.")',
-         'code: int | None = attribute("Code."); changed_code: int | None = attribute("Code.")',
-         "wood.py:8: the attribute changed_code of the level Tree of the hierarchy wood makes the field changedCode of "
-         "revisions, which code makes already; rename one of them."),
-    ],
-)  # fmt: skip
-def test_two_attributes_of_one_field_of_revisions_are_refused(tmp_path, monkeypatch, first, second, sentence):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "wood.py").write_text(CLASH.format(first=first, second=second))
-    with pytest.raises(BadInput) as error:
-        served("wood.py")
-    assert str(error.value) == sentence

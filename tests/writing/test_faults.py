@@ -32,7 +32,6 @@ from tests.proxy import (
     answer_dropped,
     cancelled,
     dropped,
-    garbled,
     passed,
     refused,
     status,
@@ -44,9 +43,7 @@ from tests.store.writing import journaled
 
 WRITES, ALL = "TransactWriteItems", 1000  # calls: more than anybody makes
 WAIT_SECONDS = 120.0  # at most, on a busy machine
-MOST_CALLS = 16  # that one edit makes: 8, each sent twice
 PASSING = [throttled, refused("InternalServerError", 500), dropped, answer_dropped, cancelled("TransactionConflict")]
-LASTING = [throttled, status(500)]
 READS = [unprocessed(0), unprocessed(1), throttled, status(500), dropped]
 EDITS: list[Edit] = [
     Create(CATEGORY, ("r", "new"), "CATEGORY", "New", {}),
@@ -91,10 +88,6 @@ def apart(faults: list[Fault]) -> list[Fault]:
     return [one for fault in faults for one in (fault, passed)]
 
 
-def keyed(edit: Edit) -> EditOptions:
-    return EditOptions(key=f"{type(edit).__name__} {EDITS.index(edit)}")
-
-
 @pytest.mark.parametrize("fault", PASSING)
 async def test_a_passing_fault_is_retried_and_nothing_is_written_twice(faulty: Faulty, fault: Fault) -> None:
     writer, model = Writer(faulty.through), Model()
@@ -107,60 +100,16 @@ async def test_a_passing_fault_is_retried_and_nothing_is_written_twice(faulty: F
         await compare(faulty.past, model)
 
 
-def lost(proxy: Proxy, *, reads: bool, calls: int = ALL, then: Fault = dropped) -> Fault:
-    """What was written is done, but no answer comes of as many calls more; also none of reads."""
+def lost(proxy: Proxy, calls: int) -> Fault:
+    """What was written is done, but no answer comes of as many calls more, nor of reads."""
 
     async def fault(call: Call, forward: Forward) -> web.Response:
         proxy.spoil(WRITES, *[dropped] * calls)
-        if reads:
-            proxy.spoil("BatchGetItem", *[dropped] * calls)
-        if then is garbled:
-            return await garbled(call, forward)
+        proxy.spoil("BatchGetItem", *[dropped] * calls)
         await forward(call.body)
         raise ConnectionAbortedError
 
     return fault
-
-
-@pytest.mark.parametrize("fault", LASTING)
-async def test_a_lasting_fault_is_an_error_and_a_retry_with_the_key_settles_it(faulty: Faulty, fault: Fault) -> None:
-    for edit in EDITS:
-        before, calls, terms = await faulty.items(), faulty.proxy.count(WRITES), keyed(edit)
-        faulty.proxy.spoil(WRITES, *[fault] * ALL)
-        with pytest.raises(CladeError) as caught:
-            await Writer(faulty.through).write(edit, ReadUsage(), terms)
-        assert caught.value.code in ("UNAVAILABLE", "CONFLICT")
-        assert faulty.proxy.count(WRITES) - calls <= MOST_CALLS
-        assert await faulty.items() == before
-        faulty.proxy.mend()
-        once = await Writer(faulty.through).write(edit, ReadUsage(), terms)
-        made = await faulty.items()
-        assert made != before
-        assert (await Writer(faulty.through).write(edit, ReadUsage(), terms)).record == once.record
-        assert await faulty.items() == made
-    await invariants.check(faulty.past)
-
-
-@pytest.mark.parametrize("reads", [False, True])
-@pytest.mark.parametrize(("then", "has_key"), [(dropped, False), (garbled, True)])
-async def test_without_an_answer_it_is_read_whether_the_edit_was_made_or_its_key_settles_it(
-    faulty: Faulty, then: Fault, has_key: bool, reads: bool
-) -> None:
-    for edit in EDITS:
-        before, terms = await faulty.items(), keyed(edit) if has_key else EditOptions()
-        faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=reads, then=then))
-        unknown = (
-            pytest.raises(Unavailable) if has_key else pytest.raises(Uncertain, match="unknown whether the change")
-        )
-        with unknown if reads else contextlib.nullcontext():
-            await Writer(faulty.through).write(edit, ReadUsage(), terms)
-        made = await faulty.items()
-        assert made != before
-        faulty.proxy.mend()
-        if has_key:
-            await Writer(faulty.through).write(edit, ReadUsage(), terms)
-            assert await faulty.items() == made
-    await invariants.check(faulty.past)
 
 
 GROUP = [("r/g", EditOptions(key="g")), ("r/g/h", EditOptions()), ("r/g", EditOptions()), ("r/i", EditOptions(key="i"))]
@@ -176,7 +125,7 @@ async def made_together(faulty: Faulty) -> list[str]:
 
 
 async def test_without_an_answer_each_combined_edit_gets_its_own_result(faulty: Faulty) -> None:
-    faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True, calls=2))
+    faulty.proxy.spoil(WRITES, lost(faulty.proxy, calls=2))
     keyed, unknown, refused, last = await made_together(faulty)
     assert (keyed, last) == ("r/g", "r/i")  # whose keys tell that they were made
     assert "unknown whether the change was made" in unknown
@@ -224,7 +173,7 @@ async def test_a_background_move_without_an_answer_to_its_begin_continues(faulty
     await journaled.plant(faulty.past)
     faulty.through.max_commit_changes = journaled.SMALL
     writer = Writer(faulty.through, journaled.SOON)
-    faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True, calls=2))
+    faulty.proxy.spoil(WRITES, lost(faulty.proxy, calls=2))
     with contextlib.nullcontext() if terms.key else pytest.raises(Uncertain):
         await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage(), terms)
     async with asyncio.timeout(WAIT_SECONDS):
