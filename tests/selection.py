@@ -17,15 +17,14 @@ FEW, MANY = 20, 100  # random examples of a property that does not say how many
 # The files that take longest, the longest first. Processes that share a run begin with them: at its end one of them
 # would keep one process busy and leave the others idle.
 LONGEST = """
-tests/graph/explorer/test_writing.py tests/outside/test_rights.py tests/graph/explorer/test_explorer.py
-tests/store/dynamodb/test_aws.py tests/graph/explorer/test_navigation.py tests/store/dynamodb/test_store.py
-tests/docs/test_commands.py tests/docs/test_site.py tests/abuse/test_connections.py tests/abuse/test_cost.py
-tests/outside/test_model.py tests/outside/test_fuzzer.py tests/systems/test_readers_beside_moves.py
-tests/store/search/test_writes.py tests/deploy/test_table.py tests/commands/test_interrupt.py
-tests/graph/server/test_graphiql.py tests/clients/test_caches.py tests/rights/test_search.py
-tests/resolvers/search/test_near.py tests/resolvers/search/test_searches.py tests/abuse/test_memory.py
-tests/writing/test_kills.py tests/federation/test_gateway.py tests/test_pythons.py tests/test_wheel.py
-tests/test_scripts.py
+tests/graph/explorer/test_writing.py tests/graph/explorer/test_explorer.py tests/docs/test_commands.py
+tests/outside/test_parts.py tests/graph/explorer/test_navigation.py tests/outside/test_fuzzer.py
+tests/outside/test_model.py tests/commands/importing/test_files.py tests/commands/test_interrupt.py
+tests/abuse/test_memory.py tests/abuse/test_cost.py tests/graph/server/test_graphiql.py tests/writing/test_kills.py
+tests/clients/test_caches.py tests/docs/test_site.py tests/commands/importing/test_tree_by.py
+tests/commands/importing/test_tables.py tests/systems/test_readers_beside_moves.py tests/systems/test_two_versions.py
+tests/commands/test_schema.py tests/examples/test_type_ahead.py tests/test_pythons.py tests/federation/test_gateway.py
+tests/test_wheel.py tests/test_scripts.py
 """.split()
 
 _thorough = False
