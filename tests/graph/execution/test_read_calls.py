@@ -30,7 +30,7 @@ async def server(store: Store) -> Server:
     """A store with some trees of a root and two children each."""
     roots = [f"t{number:02}" for number in range(TREES)]
     below = {(root, key): "PLOT" for root in roots for key in "ab"}
-    await Model("ground", {**{(root,): "AREA" for root in roots}, **below}, {}).plant(store)
+    await Model("ground", {**{(root,): "AREA" for root in roots}, **below}).plant(store)
     return Server(store, Ground)
 
 
