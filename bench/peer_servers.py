@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import processes
-from bench.processes import CHECKOUT, Process, Silent, free_port
+from bench.processes import CHECKOUT, Process, Silent
 from bench.servers import ANY_CREDENTIALS, POSTGRES, Server
+from tests.ports import free_port
 
 FOLDER = CHECKOUT / "bench" / "peers"
 NODE = os.environ.get("BENCH_NODE") or shutil.which("node") or "node"

@@ -2,23 +2,21 @@
 
 import contextlib
 import os
-import random
 import re
-import shutil
 import socket
 import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
+from tests import engines, processes
+from tests.ports import free_port
+
 CHECKOUT = Path(__file__).parent.parent
-START_SECONDS = 120.0
-STOP_SECONDS = 10.0
 ANSWER_SECONDS = 120.0
 JSON_BOTH_WAYS = {"content-type": "application/json", "accept": "application/json"}
 
@@ -27,52 +25,35 @@ class Silent(Exception):
     """A process ended, or does not answer; the message has its output."""
 
 
-@dataclass
-class Process:
+class Process(processes.Process):
     """A process of this measurement with all that it starts, until the block ends."""
 
-    command: tuple[str, ...]
-    url: str
-    """Its URL."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    directory: Path = CHECKOUT
-    start_seconds: float = 0.0
-    """The time from the command to the first response."""
-    _process: subprocess.Popen[bytes] | None = None
+    def __init__(
+        self,
+        command: tuple[str, ...],
+        url: str,
+        environment: Mapping[str, str] = MappingProxyType({}),
+        directory: Path = CHECKOUT,
+    ) -> None:
+        super().__init__(*command, url=url, environment={**os.environ, **environment}, folder=directory)
+        self.start_seconds = 0.0  # from the command to the first response
 
     def __enter__(self) -> Self:
         """Start it and wait for any response; raises Silent if none comes."""
         began = time.monotonic()
-        with tempfile.TemporaryFile() as output:
-            self._process = subprocess.Popen(
-                self.command, cwd=self.directory, env={**os.environ, **self.environment},
-                stdout=output, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-            with self._ended_on_failure():
-                while not answers(self.url):
-                    if time.monotonic() > began + START_SECONDS or self._process.poll() is not None:
-                        output.seek(0)
-                        written = output.read()[-2000:].decode(errors="replace")
-                        raise Silent(f"{' '.join(self.command[:4])} does not answer. It wrote: {written}")
-                    time.sleep(0.01)
+        try:
+            self.start()
+        except AssertionError as error:
+            command = " ".join(map(str, self.command[:4]))
+            raise Silent(f"{command} does not answer. It wrote: {str(error)[-2000:]}") from None
         self.start_seconds = time.monotonic() - began
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process is None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(STOP_SECONDS)
-        self._process = None
+        self.stop()
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None, "The process is not started."
-        return self._process.pid
+    def answers(self) -> bool:
+        return answers(self.url)
 
     def cpu_seconds(self) -> float:
         """User and system time so far, of all threads of the process and its children that have not ended."""
@@ -84,34 +65,18 @@ class Process:
         found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
         return int(found[1]) / 1024 if found else 0.0
 
-    @contextlib.contextmanager
-    def _ended_on_failure(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self.__exit__()
-            raise
-
 
 def engine(file: Path | None = None) -> Process:
     """dynoxide, a local DynamoDB with its tables in memory or in a file. Raises Silent where it is not installed."""
-    npm = CHECKOUT / "tests" / "node_modules" / "@dynoxide" / "linux-x64" / "dynoxide"
-    binary = os.environ.get("CLADE_TEST_DYNOXIDE") or str(npm)
-    if not shutil.which(binary):
+    if (binary := engines.binary("dynoxide")) is None:
         raise Silent(
             "There is no DynamoDB engine; run `npm install` in tests, or name dynoxide in CLADE_TEST_DYNOXIDE."
         )
     port = free_port()
     kept = ("--db-path", str(file)) if file else ()
-    return Process((binary, "serve", "--host", "127.0.0.1", "--port", str(port), *kept), f"http://127.0.0.1:{port}")
-
-
-def free_port() -> int:
-    """A free port below those that Linux gives to clients, which might take it before the server starts."""
-    while True:
-        port = random.randrange(10_000, 20_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
+    return Process(
+        (str(binary), "serve", "--host", "127.0.0.1", "--port", str(port), *kept), f"http://127.0.0.1:{port}"
+    )
 
 
 def run(*command: str, environment: Mapping[str, str] | None = None, directory: Path = CHECKOUT) -> None:

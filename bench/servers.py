@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import processes
-from bench.processes import CHECKOUT, Process, free_port
+from bench.processes import CHECKOUT, Process
 from bench.queries import MENU, PLACES, Query
+from tests.ports import free_port
 
 SQLITE, NO_CACHE = "Clade, SQLite", "Clade, SQLite, no cache"
 HITS, DYNAMODB = "Clade, hits", "Clade, DynamoDB"

@@ -5,7 +5,6 @@ import gc
 import os
 import shutil
 import subprocess
-import sysconfig
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -15,16 +14,17 @@ import pytest
 from playwright.sync_api import Browser
 
 import graph.app
+import graph.operation.prepared
 from graph.app import create_app
 from graph.settings import unknown_variables
 from store.connect import open_store
 from store.engine import Store
 from tests import engines, environment, selection
 from tests.browser import chromium
-from tests.schemas import shared_schema
+from tests.processes import CLADE
+from tests.schemas import shared_document, shared_schema
 from tests.serving import serving
 
-CLADE = Path(sysconfig.get_path("scripts")) / "clade"
 ANSWER_SECONDS = 60.0
 
 
@@ -70,10 +70,11 @@ def collector() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_schemas() -> Iterator[None]:
-    """In a plain run applications with the same classes share their schema."""
+    """In a plain run applications with the same classes share their schema and the documents that are valid in it."""
     with pytest.MonkeyPatch.context() as patch:
         if not selection.thorough():
             patch.setattr(graph.app, "build_schema", shared_schema)
+            patch.setattr(graph.operation.prepared, "parse_document", shared_document)
         yield
 
 

@@ -11,15 +11,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 from tests.ports import free_port
+from tests.processes import Process
+from tests.waiting import eventually
 
 START_SECONDS = 60.0
-STOP_SECONDS = 60.0
 
 INDEX_DELAY_MS = "400"
 
@@ -36,90 +37,51 @@ class NoEngine(Exception):
     """No engine is available; the message says what is missing."""
 
 
-@dataclass
-class Engine:
-    """One engine; `exact` if its consumed capacity and pages are those of DynamoDB."""
+class Engine(Process):
+    """One engine, which runs already if it has no command; `exact` if its capacity and pages are those of DynamoDB."""
 
-    name: str
-    url: str
-    exact: bool
-    command: tuple[str, ...] = ()
-    process: subprocess.Popen[bytes] | None = None
+    def __init__(self, name: str, url: str, *, exact: bool, command: Sequence[str] = ()) -> None:
+        super().__init__(*command, url=url)
+        self.name, self.exact = name, exact
 
-    def start(self) -> None:
-        """Start the process and wait until it answers."""
-        if not self.command:
-            return
-        with tempfile.TemporaryFile() as output:
-            self.process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT)
-            try:
-                self._await_answer()
-            except NoEngine as error:
-                self.stop()
-                output.seek(0)
-                raise NoEngine(f"{error} It wrote: {output.read()[-2000:].decode(errors='replace')}") from None
-
-    def stop(self) -> None:
-        """Terminate the process, or kill it if it does not end."""
-        if self.process is None:
-            return
-        self.process.terminate()
+    def start(self, seconds: float = START_SECONDS) -> Self:
+        """Start it and wait until it accepts connections. Raises NoEngine with its output if it does not."""
         try:
-            self.process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(STOP_SECONDS)
-        self.process = None
+            return super().start(seconds) if self.command else self
+        except AssertionError as error:
+            raise NoEngine(f"{self.name} did not start. It wrote: {error}") from None
 
-    def kill(self) -> None:
-        """Kill the process."""
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait(STOP_SECONDS)
-        self.process = None
+    def answers(self) -> bool:
+        address = urlsplit(self.url)
+        with contextlib.suppress(OSError):
+            socket.create_connection((address.hostname, address.port), timeout=1).close()
+            return True
+        return False
 
     def address(self, table: str) -> str:
         """The URL of a table of this engine, for `open_store`."""
         return f"dynamodb://{table}?region=eu-west-1&endpoint={self.url}"
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def _await_answer(self) -> None:
-        host, port = self.url.removeprefix("http://").split(":")
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end:
-            if self.process is not None and self.process.poll() is not None:
-                raise NoEngine(f"{self.name} ended at once with status {self.process.returncode}.")
-            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
-                return
-            time.sleep(0.01)
-        raise NoEngine(f"{self.name} did not answer within {START_SECONDS:.0f} seconds.")
-
-
-@dataclass
 class ExtendDB(Engine):
     """ExtendDB, whose tables are there at once and whose indexes are late."""
 
-    config: Path = Path()
-    index_delay_ms: int = 0
+    config = Path()
+    index_delay_ms = 0
 
-    def start(self) -> None:
-        super().start()
+    def start(self, seconds: float = START_SECONDS) -> Self:
+        super().start(seconds)
         self._set("control_plane_delay_seconds", "0")
         self._set("index_propagation_delay_ms", str(self.index_delay_ms))
+        return self
 
     def _set(self, name: str, value: str) -> None:
         command = (self.command[0], "settings", "--config", str(self.config), "set", name, value)
-        end = time.monotonic() + START_SECONDS
-        while (done := subprocess.run(command, capture_output=True, timeout=START_SECONDS)).returncode:
-            if time.monotonic() > end:
-                raise NoEngine(f"{self.name} did not take {name}: {done.stderr.decode(errors='replace')}")
-            time.sleep(0.1)  # its database is locked, or not there yet
+
+        def is_set() -> bool:  # not while its database is locked, or not there yet
+            return subprocess.run(command, capture_output=True, timeout=START_SECONDS).returncode == 0
+
+        eventually(is_set, START_SECONDS, lambda: NoEngine(f"{self.name} did not take {name}."))
 
 
 def find(db_path: Path | None = None) -> Engine:
@@ -163,7 +125,9 @@ def extenddb(db_path: Path | None = None, index_delay_ms: int = 0) -> Engine:
     port = free_port()
     command = (str(found), "serve", "--foreground", "--config", str(config), "--port", str(port))
     url = f"http://127.0.0.1:{port}"
-    return ExtendDB("extenddb", url, exact=True, command=command, config=config, index_delay_ms=index_delay_ms)
+    engine = ExtendDB("extenddb", url, exact=True, command=command)
+    engine.config, engine.index_delay_ms = config, index_delay_ms
+    return engine
 
 
 def moto() -> Engine:

@@ -1,4 +1,4 @@
-"""Loopback server: a server of raw connections on a free port, which are ended with it."""
+"""Servers of raw connections on a free port, which are ended with them; one is a proxy, as at a company's edge."""
 
 import asyncio
 import contextlib
@@ -37,3 +37,33 @@ class LoopbackServer:
                 await self.serve(reader, writer)
         finally:
             writer.close()
+
+
+class Tunnel(LoopbackServer):
+    """HTTP proxy with CONNECT only; `opened` are the requested hosts; with `to` it opens that one instead."""
+
+    def __init__(self, to: str = "") -> None:
+        super().__init__()
+        self._to = to
+        self.opened: list[str] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        method, target, _ = head.split(" ", 2)
+        assert method == "CONNECT", head
+        self.opened.append(target)
+        host, _, port = (self._to or target).rpartition(":")
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await asyncio.gather(_pipe(reader, far_writer), _pipe(far_reader, writer))
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+    finally:
+        writer.close()

@@ -1,4 +1,4 @@
-"""Servers as processes of their own, so that they can be killed at any moment.
+"""Servers as processes of their own: by the installed command, or forked, so that they can be killed at any moment.
 
 They are forked from a process that has loaded everything, since loading takes a second of each start.
 """
@@ -6,122 +6,81 @@ They are forked from a process that has loaded everything, since loading takes a
 import asyncio
 import multiprocessing
 import os
-import signal
-import time
-from collections.abc import Callable, Sequence
-from multiprocessing.context import ForkServerProcess
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 import graph.app  # noqa: F401 - both are loaded here so that no server has to
 from commands.serve import serve
-from tests.ports import free_port
-
-START_SECONDS = 60.0
-STOP_SECONDS = 60.0
-ANSWER_SECONDS = 60.0
+from tests import processes
+from tests.processes import STOP_SECONDS
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["pytest", "tests.servers"])  # pytest: a child looks for its main module
 
 
-def fork(said: Path, settings: dict[str, str], call: Callable[..., None], *arguments: Any) -> ForkServerProcess:
-    """A process that makes a call with these settings in its environment; its output is appended to a file.
+@contextmanager
+def served(folder: Path, store: str, *options: str, **variables: str) -> Iterator[tuple[str, subprocess.Popen]]:
+    """A server by the installed command: its address, and the process, which is killed where the test leaves it.
 
-    Directory and environment are those of now, not those in which the process started from which it is forked.
+    Its output is in `said.txt` of the folder.
     """
-    environment = {**os.environ, **settings}
-    process = _FORKS.Process(target=_run, args=(str(said), os.getcwd(), environment, call, arguments), daemon=True)
-    process.start()
-    return process
+    given = {**os.environ, "CLADE_STORE": store, **variables}
+    with processes.Server(*options, environment=given, ready="/healthz", output=folder / "said.txt") as server:
+        yield server.url, server.process
 
 
-def _run(
-    said: str, directory: str, environment: dict[str, str], call: Callable[..., None], arguments: tuple[Any, ...]
+class Server(processes.Server):
+    """`clade serve`, forked, with these settings, for tests in an event loop: what waits is a coroutine."""
+
+    def __init__(self, folder: Path, name: str, **settings: str) -> None:
+        given = {**os.environ, **{f"CLADE_{key.upper()}": value for key, value in settings.items()}}
+        super().__init__(environment=given, ready="/healthz", output=folder / f"{name}.txt")
+        self._prepare: Sequence[Callable[[], None]] = ()
+
+    async def start(self, *prepare: Callable[[], None]) -> None:
+        """Start it and wait until it answers; `prepare` is called in it first."""
+        self._prepare = prepare
+        await asyncio.to_thread(super().start)
+
+    def _launch(self) -> None:
+        port, given = int(self.url.rpartition(":")[2]), dict(self.environment or {})
+        arguments = (str(self.output), os.getcwd(), given, port, self._prepare)
+        self.process = _FORKS.Process(target=_serve, args=arguments, daemon=True)
+        self.process.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.is_alive()
+
+    def wait(self, seconds: float = STOP_SECONDS) -> int:
+        self.process.join(seconds)
+        assert self.process.exitcode is not None, "The server does not end."
+        return int(self.process.exitcode)
+
+    async def died(self) -> bool:
+        """Wait until it ends by itself; raises AssertionError if it does not in time."""
+        await asyncio.to_thread(self.wait)
+        return True
+
+    async def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        """The body of a response; raises OSError if there is none."""
+        found: dict[str, Any] = (await asyncio.to_thread(super().ask, query, variables)).json
+        return found
+
+
+def _serve(
+    said: str, directory: str, environment: dict[str, str], port: int, prepare: Sequence[Callable[[], None]]
 ) -> None:
-    output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    """Serve in the directory and the environment of now, not those in which the process began that forks."""
+    output = os.open(said, os.O_WRONLY | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)
-    call(*arguments)
-
-
-class Server:
-    """`clade serve` with these settings, on another port after each start."""
-
-    def __init__(self, folder: Path, name: str, **settings: str) -> None:
-        self.said = folder / f"{name}.txt"
-        self.url = ""
-        self._settings = {f"CLADE_{key.upper()}": value for key, value in settings.items()}
-        self._process: ForkServerProcess | None = None
-        self._client = httpx.AsyncClient(timeout=ANSWER_SECONDS)
-
-    async def start(self, *prepare: Callable[[], None]) -> None:
-        """Start it and wait until it answers; `prepare` is called in it first."""
-        port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        self._process = fork(self.said, self._settings, _serve, port, prepare)
-        end = time.monotonic() + START_SECONDS
-        while not await self._answers():
-            assert self._process.is_alive(), self.said.read_text()
-            assert time.monotonic() < end, "The server does not start."
-            await asyncio.sleep(0.02)
-
-    def kill(self) -> None:
-        """Kill it, unless it has ended."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join(STOP_SECONDS)
-            assert not self._process.is_alive()
-
-    async def stop(self) -> None:
-        """Let it end by itself, with its last lines written."""
-        os.kill(self.pid, signal.SIGTERM)
-        assert await self.died()
-
-    async def disconnect(self) -> None:
-        """Close the connections of its client, which asks nothing afterwards."""
-        await self._client.aclose()
-
-    async def close(self) -> None:
-        """Kill it, and close its client."""
-        self.kill()
-        await self._client.aclose()
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        assert self._process.pid is not None
-        return self._process.pid
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process is not None and self._process.is_alive()
-
-    async def died(self) -> bool:
-        """Wait until it ends by itself; whether it does in time."""
-        assert self._process is not None
-        await asyncio.to_thread(self._process.join, STOP_SECONDS)
-        return not self._process.is_alive()
-
-    async def ask(self, query: str, **variables: Any) -> dict[str, Any]:
-        """The body of a response; raises httpx.TransportError if there is none."""
-        answer = await self._client.post(f"{self.url}/graphql", json={"query": query, "variables": variables})
-        body: dict[str, Any] = answer.json()
-        return body
-
-    async def _answers(self) -> bool:
-        try:
-            return (await self._client.get(f"{self.url}/healthz")).status_code == 200
-        except httpx.TransportError:
-            return False
-
-
-def _serve(port: int, prepare: Sequence[Callable[[], None]]) -> None:
     for call in prepare:
         call()
     serve(host="127.0.0.1", port=port, workers=1)

@@ -1,50 +1,46 @@
-"""Servers on a real socket, for tests over HTTP: of an application, and of a handler of the standard library."""
+"""Servers in a thread of this process: of an application, and of a handler of the standard library."""
 
 import functools
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
-START_SECONDS = 60
-STOP_SECONDS = 60
+from tests.processes import STOP_SECONDS
+from tests.waiting import eventually
 
 
 @contextmanager
-def serving(app: ASGIApp) -> Iterator[str]:
-    """The URL of a server in a thread of this process, until the block ends."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, lifespan="on", log_level="critical"))
+def serving(app: ASGIApp, **options: Any) -> Iterator[str]:
+    """The URL of a server, until the block ends; `options` are uvicorn's."""
+    with listening(app, **options) as server:
+        yield "http://{}:{}".format(*address_of(server))
+
+
+def address_of(server: uvicorn.Server) -> tuple[str, int]:
+    host, port = server.servers[0].sockets[0].getsockname()
+    return host, port
+
+
+@contextmanager
+def listening(app: ASGIApp, **options: Any) -> Iterator[uvicorn.Server]:
+    """A server with its application's lifespan, until the block ends."""
+    given = {"host": "127.0.0.1", "port": 0, "lifespan": "on", "log_level": "critical", **options}
+    server = uvicorn.Server(uvicorn.Config(app, **given))
     thread = Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + START_SECONDS
-    while not server.started:
-        assert thread.is_alive(), "The server ended while it started."
-        assert time.monotonic() < deadline, "The server does not start."
-        time.sleep(0.01)
+    eventually(lambda: server.started or not thread.is_alive())
+    assert thread.is_alive(), "The server ended while it started."
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        yield server
     finally:
         server.should_exit = True
         thread.join(STOP_SECONDS)
         assert not thread.is_alive(), "The server does not end; which request does it wait for?"
-
-
-def await_ready(url: str, process: subprocess.Popen | None = None, seconds: float = START_SECONDS) -> None:
-    """Wait until a server says that it is ready, or its process has ended; before that it may say that it is not."""
-    end = time.monotonic() + seconds
-    while process is None or process.poll() is None:
-        with suppress(httpx.TransportError):
-            if httpx.get(url).status_code == 200:
-                return
-        assert time.monotonic() < end, f"There is nothing ready at {url}."
-        time.sleep(0.05)
 
 
 @contextmanager

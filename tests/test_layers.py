@@ -1,6 +1,7 @@
 """Imports go down only: between top folders, between the packages of each, and between modules."""
 
 import ast
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -54,7 +55,10 @@ def names_in(node):
     return set().union(*map(names_in, ast.iter_child_nodes(node)))
 
 
-NAMES = {module: names_in(ast.parse(file.read_text("utf-8"))) for module, file in FILES.items()}
+@cache
+def all_names():
+    """The imported names of each module, read by the first test: other processes of a run collect this file as well."""
+    return {module: names_in(ast.parse(file.read_text("utf-8"))) for module, file in FILES.items()}
 
 
 def floor_of(module):
@@ -67,7 +71,7 @@ def is_allowed(module, name):
 
 
 def test_every_module_imports_only_from_its_top_folder_and_those_below():
-    used = {(module, name) for module, names in NAMES.items() for name in names}
+    used = {(module, name) for module, names in all_names().items() for name in names}
     assert {
         (module, name) for module, name in used if floor_of(name) in MAY_IMPORT and not is_allowed(module, name)
     } == (set())
@@ -79,7 +83,7 @@ def test_packages_import_only_from_those_before_them():
     assert {one for one in package.values() if "." in one} == place.keys()
     upwards = {
         (module, name)
-        for module, names in NAMES.items()
+        for module, names in all_names().items()
         for name in names & FILES.keys()
         if floor_of(module) == floor_of(name) and "." in module and "." in name
         if place[package[module]] < place[package[name]]
@@ -89,15 +93,15 @@ def test_packages_import_only_from_those_before_them():
 
 def test_every_library_is_imported_in_one_top_folder():
     lives = {library: floor for floor, libraries in LIBRARIES.items() for library in libraries}
-    used = {(module, floor_of(name)) for module, names in NAMES.items() for name in names}
+    used = {(module, floor_of(name)) for module, names in all_names().items() for name in names}
     assert {(m, library) for m, library in used if lives.get(library, floor_of(m)) != floor_of(m)} == set()
 
 
 def test_each_engine_library_is_imported_in_one_file():
-    talks = {(name, module) for module, names in NAMES.items() for name in names & {"aioboto3", "sqlite3"}}
+    talks = {(name, module) for module, names in all_names().items() for name in names & {"aioboto3", "sqlite3"}}
     assert talks == {("aioboto3", "store.dynamodb.credentials"), ("sqlite3", "store.sqlite.connection")}
 
 
 def test_there_is_no_import_cycle():
-    graph = {module: names & FILES.keys() - {module} for module, names in NAMES.items()}
+    graph = {module: names & FILES.keys() - {module} for module, names in all_names().items()}
     list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules

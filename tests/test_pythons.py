@@ -4,23 +4,19 @@
 running one the wheel is built and installed into `.cache/pythons`.
 """
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.engines import free_port
+from tests.processes import Server
 from tests.pythons import environment, versions
 
 START_SECONDS = 120.0
-STOP_SECONDS = 30.0
 PLACES = [
     {"path": ["US"], "level": "COUNTRY", "name": "United States", "names": {"de": "Vereinigte Staaten"}},
     {"path": ["US", "NE"], "level": "STATE", "name": "Nebraska"},
@@ -41,36 +37,9 @@ ANSWERED = [
 REFUSED = ["{ nothing }", "{"]
 
 
-@contextlib.contextmanager
-def served(folder: Path, said: Path, settings: dict[str, str]) -> Iterator[str]:
-    """The URL of a server whose standard error goes to a file; it is stopped as by `docker stop`."""
-    port = free_port()
-    command = [folder / "clade", "serve", "--host", "127.0.0.1", "--port", str(port)]
-    with said.open("wb") as output:
-        process = subprocess.Popen(command, env=settings, stdout=subprocess.DEVNULL, stderr=output)
-    try:
-        url, end = f"http://127.0.0.1:{port}", time.monotonic() + START_SECONDS
-        while not _answers(url):
-            assert process.poll() is None, said.read_text()
-            assert time.monotonic() < end, "The server does not start."
-            time.sleep(0.1)
-        yield url
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_SECONDS) in (0, -signal.SIGTERM)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _answers(url: str) -> bool:
-    with contextlib.suppress(httpx.TransportError):
-        return httpx.get(f"{url}/healthz").status_code == 200
-    return False
-
-
 @pytest.mark.parametrize("version", versions())
 def test_a_python_imports_serves_and_writes_and_says_no_more_than_its_log(version: str, tmp_path: Path) -> None:
-    folder, said = environment(version), tmp_path / "said.txt"
+    folder = environment(version)
     settings = os.environ | {"CLADE_STORE": f"sqlite:///{tmp_path / 'clade.db'}", "CLADE_WRITES": "on"}
     told = subprocess.run([folder / "python", "--version"], capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout.split() == ["Python", version]
@@ -80,15 +49,19 @@ def test_a_python_imports_serves_and_writes_and_says_no_more_than_its_log(versio
     importing = [folder / "clade", "import", "location", places]
     made = subprocess.run(importing, env=settings, capture_output=True, text=True, timeout=START_SECONDS)
     assert (made.returncode, made.stderr) == (0, ""), made
-    with served(folder, said, settings) as url, httpx.Client(base_url=url, timeout=60) as client:
+    server = Server(clade=folder / "clade", environment=settings)
+    server.stdout = subprocess.DEVNULL
+    with server, httpx.Client(base_url=server.url, timeout=60) as client:
         for query in (*ANSWERED, *REFUSED):
             answer = client.post("/graphql", json={"query": query})
             assert (answer.status_code, "errors" in answer.json()) == (200, query in REFUSED), answer.text
         assert client.post("/graphql", json={}).status_code == 400
-    lines = [json.loads(line) for line in said.read_text().splitlines()]
+        server.send(signal.SIGTERM)  # as `docker stop` does
+        assert server.wait() in (0, -signal.SIGTERM)
+    lines = [json.loads(line) for line in server.said().splitlines()]
     requests = [line for line in lines if line["logger"] == "clade.request" and line["path"] == "/graphql"]
     assert [line["status"] for line in requests] == [200] * len((*ANSWERED, *REFUSED)) + [400]
     # A request that is only slow is a warning as well.
     quiet = [line for line in lines if line["level"] in ("info", "debug") or line.get("status", 500) < 500]
     assert [line for line in lines if line not in quiet] == []
-    assert "Traceback" not in said.read_text()
+    assert "Traceback" not in server.said()

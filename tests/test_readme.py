@@ -14,9 +14,10 @@ import pytest
 
 from tests import engines
 from tests.conftest import CLADE
-from tests.engines import Engine, free_port
+from tests.engines import Engine
+from tests.ports import free_port
+from tests.processes import Process
 from tests.readme import README, ROOT, blocks, section
-from tests.serving import await_ready
 
 START_SECONDS = 120
 MAX_LINES = 220
@@ -73,23 +74,13 @@ def run(commands: str, folder: Path, seconds: float = START_SECONDS, **environme
     """Run commands, the last of which is `clade serve`, until the server is ready; returns their output."""
     port = free_port()
     assert commands.endswith("clade serve\n")
-    file = folder / "output.txt"
-    with file.open("w") as output:
-        process = subprocess.Popen(
-            ["sh", "-ec", commands.replace("clade serve", f"exec clade serve --port {port}")],
-            cwd=folder,
-            env={**os.environ, "PATH": f"{CLADE.parent}:{os.environ['PATH']}", **environment},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            await_ready(f"http://127.0.0.1:{port}/readyz", process, seconds)
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(START_SECONDS)
-    text = file.read_text()
-    assert f"http://127.0.0.1:{port}/graphql" in text, text
-    return text
+    command = ["sh", "-ec", commands.replace("clade serve", f"exec clade serve --port {port}")]
+    given = {**os.environ, "PATH": f"{CLADE.parent}:{os.environ['PATH']}", **environment}
+    process = Process(*command, url=f"http://127.0.0.1:{port}", environment=given, folder=folder)
+    process.start(seconds)
+    process.stop(signal.SIGINT)
+    assert f"{process.url}/graphql" in process.said(), process.said()
+    return process.said()
 
 
 @pytest.fixture

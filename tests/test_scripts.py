@@ -1,25 +1,25 @@
 """scripts/serve and scripts/test on a new copy of the checkout."""
 
-import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from pathlib import Path
 
 import orjson
 import pytest
 import yaml
 
-from tests.engines import Engine, free_port
+from tests.engines import Engine
+from tests.ports import free_port
+from tests.processes import Process, send
 
 ROOT = Path(__file__).parents[1]
 TOOLS = "cat cksum dirname env grep sh".split()  # what the scripts need beside Python
 START_SECONDS = 60
+QUERY = b'{"query": "{ city(path: \\"US/NE/Omaha\\") { name } }"}'
 PINS = ("pyproject.toml", "constraints.txt")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CLADE_")}
 
@@ -231,37 +231,14 @@ def installed(tmp_path_factory):
 def served(checkout: Path, *command: str, cwd: Path | None = None, **environment: str) -> str:
     """Start a server, query Omaha, stop it as Ctrl-C does; its output."""
     port = free_port()
-    out = checkout / "output.txt"
-    with out.open("w") as output:
-        process = subprocess.Popen(
-            [checkout / command[0], *command[1:], "--port", str(port)],
-            cwd=cwd or "/",
-            env={**ENVIRONMENT, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            name = ask(port, process)
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(30)
-    assert name == "Omaha", out.read_text()
-    return out.read_text()
-
-
-def ask(port: int, process: subprocess.Popen) -> str | None:
-    """The name of Omaha, as soon as the server answers; None if it ended before."""
-    query = orjson.dumps({"query": '{ city(path: "US/NE/Omaha") { name } }'})
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/graphql", query, {"Content-Type": "application/json", "Accept": "application/json"}
-    )
-    end = time.monotonic() + 10 * START_SECONDS
-    while process.poll() is None and time.monotonic() < end:
-        with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10) as answer:
-            return orjson.loads(answer.read())["data"]["city"]["name"]
-        time.sleep(0.05)
-    return None
+    command = (str(checkout / command[0]), *command[1:], "--port", str(port))
+    how = {"folder": cwd or Path("/"), "environment": {**ENVIRONMENT, **environment}}
+    process = Process(*command, url=f"http://127.0.0.1:{port}", **how)
+    process.start(10 * START_SECONDS)
+    answer = send(f"{process.url}/graphql", QUERY, {"content-type": "application/json"})
+    process.stop(signal.SIGINT)
+    assert answer.data["city"]["name"] == "Omaha", process.said()
+    return process.said()
 
 
 @pytest.mark.thorough

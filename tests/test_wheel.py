@@ -12,9 +12,9 @@ import httpx
 import pytest
 import yaml
 
-from tests.engines import free_port
+from tests.ports import free_port
+from tests.processes import Process
 from tests.readme import README
-from tests.test_readme import START_SECONDS, await_ready
 
 ROOT = README.parent
 BUILD_SECONDS, INSTALL_SECONDS = 180, 400
@@ -108,17 +108,11 @@ def test_the_wheel_serves_from_an_empty_environment(wheel: Path, tmp_path: Path)
     # Neither the checkout nor the environment of the tests is in the path.
     seen = {"PATH": f"{tmp_path / 'venv' / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     commands = f"clade demo && exec clade serve --port {port}"
-    with subprocess.Popen(["sh", "-ec", commands], cwd=tmp_path, env=seen) as process:
-        try:
-            await_ready(f"http://127.0.0.1:{port}/readyz", process, START_SECONDS)
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-                asked = client.post(
-                    "/graphql", json={"query": '{ city(path: "US/NE/Omaha") { name parent { name } } }'}
-                )
-                assert asked.json() == {"data": {"city": {"name": "Omaha", "parent": {"name": "Nebraska"}}}}
-                page = client.get("/graphql", headers={"accept": "text/html"}).text
-                scripts = [part.partition('"')[0] for part in page.split('src="')[1:]]
-                assert len(scripts) >= 3
-                assert all(client.get(script).status_code == 200 for script in scripts)
-        finally:
-            process.terminate()
+    server = Process("sh", "-ec", commands, url=f"http://127.0.0.1:{port}", folder=tmp_path, environment=seen)
+    with server, httpx.Client(base_url=server.url, timeout=30) as client:
+        asked = client.post("/graphql", json={"query": '{ city(path: "US/NE/Omaha") { name parent { name } } }'})
+        assert asked.json() == {"data": {"city": {"name": "Omaha", "parent": {"name": "Nebraska"}}}}
+        page = client.get("/graphql", headers={"accept": "text/html"}).text
+        scripts = [part.partition('"')[0] for part in page.split('src="')[1:]]
+        assert len(scripts) >= 3
+        assert all(client.get(script).status_code == 200 for script in scripts)

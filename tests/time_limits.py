@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from tests.proxy import Call, Forward
+from tests.waiting import until
 
 SECONDS = 60.0  # at most until a request begins or a call arrives, on a busy machine
 
@@ -30,9 +31,7 @@ class TimeLimits:
 
     async def run_out(self) -> None:
         """End the only request that runs, which may have to begin."""
-        async with asyncio.timeout(SECONDS):
-            while not self.running:  # noqa: ASYNC110 - in the thread of the server
-                await asyncio.sleep(0.01)
+        await until(lambda: self.running)  # in the thread of the server
         ((loop, limit),) = self.running
         loop.call_soon_threadsafe(limit.reschedule, 0.0)
 

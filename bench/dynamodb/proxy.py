@@ -18,7 +18,8 @@ import orjson
 import uvloop
 
 from bench import processes
-from bench.processes import Process, ask, free_port
+from bench.processes import Process, ask
+from tests.ports import free_port
 
 TARGET = re.compile(rb"^(x-amz-target: *)([\w.]+)", re.IGNORECASE | re.MULTILINE)
 LENGTH = re.compile(rb"^(content-length: *)(\d+)", re.IGNORECASE | re.MULTILINE)

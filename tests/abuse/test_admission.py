@@ -20,12 +20,13 @@ from graph.server.sending import WAITING_BYTES_EACH, ConcurrencyLimiter, Mutatio
 from resolvers.access.callers import ApiKeyAuthenticator
 from resolvers.session.request import Request
 from store.writing.writer import Writer
-from tests.abuse.test_connections import GET, PATIENCE, post
-from tests.counting_store import CountingStore
+from tests.abuse.test_connections import GET, post
 from tests.graph.small_app import small_app
 from tests.model import Ground, Model
 from tests.schemas import schema_of
+from tests.stores import CountingStore
 from tests.systems.asking import PATIENT
+from tests.waiting import until
 
 QUERY = '{ area(path: "a") { children { nodes { key } } } }'
 BODY = orjson.dumps({"query": QUERY})
@@ -78,12 +79,6 @@ class Served(NamedTuple):
         status, data = await (await self.send(post(BODY))).answer()
         assert status == 200
         return [node["key"] for node in data["area"]["children"]["nodes"]]
-
-
-async def until(holds) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not holds():  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
 
 
 @asynccontextmanager

@@ -33,12 +33,7 @@ def raw_deflate(content: bytes) -> bytes:
 def server(tmp_path_factory, demo_store) -> Iterator[Server]:
     """`clade serve` with the demo data."""
     server = Server(tmp_path_factory.mktemp("compression"), "server", store=demo_store, max_body_bytes=str(LIMIT))
-
-    async def start() -> None:
-        await server.start()
-        await server.disconnect()
-
-    asyncio.run(start())
+    asyncio.run(server.start())
     yield server
     server.kill()
 

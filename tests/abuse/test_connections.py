@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from threading import Thread
 from typing import NamedTuple
 
 import orjson
@@ -26,6 +25,9 @@ from graph.server.lifecycle import GracefulShutdown
 from graph.settings import Settings
 from store.connect import opened
 from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
+from tests.serving import address_of
+from tests.serving import listening as running
+from tests.waiting import eventually, until
 
 BODY = orjson.dumps({"query": "{ __typename }"})
 ANSWER = {"data": {"__typename": "Query"}}
@@ -40,8 +42,7 @@ class Listening(NamedTuple):
     seen: list
 
     def connected(self):
-        address = self.server.servers[0].sockets[0].getsockname()
-        connection = socket.create_connection(address, timeout=PATIENCE)
+        connection = socket.create_connection(address_of(self.server), timeout=PATIENCE)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
@@ -72,32 +73,14 @@ def listening(app=None, idle_seconds=75) -> Iterator[Listening]:
     """A server with the protocol of `clade serve`, until the block ends."""
     seen: list = []
     app = app or small_app(SmallStore(), observers=[seen.append])
-    server = uvicorn.Server(
-        uvicorn.Config(app, http=HTTPProtocol, ws="none", timeout_keep_alive=idle_seconds, port=0, log_level="critical")
-    )
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    wait_until(lambda: server.started)
-    try:
+    with running(app, lifespan="auto", http=HTTPProtocol, ws="none", timeout_keep_alive=idle_seconds) as server:
         yield Listening(server, seen)
-    finally:
-        server.should_exit = True
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")
 def server():
     with listening() as found:
         yield found
-
-
-def wait_until(holds) -> None:
-    """Wait until another thread makes it so."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def post(body=BODY, length=None, more="", line="POST /graphql", kind="application/json"):
@@ -220,7 +203,7 @@ def test_a_request_whose_body_comes_late_begins_with_its_head(server, pause):
         time.sleep(pause)
         connection.sendall(post()[-5:])
         assert answer(connection) == (200, ANSWER)
-    wait_until(lambda: server.seen)
+    eventually(lambda: server.seen)
     assert [info.seconds >= pause for info in server.seen] == [True]
 
 
@@ -229,7 +212,7 @@ def test_a_client_that_leaves_before_its_body_is_reported_once(server, sent):
     server.seen.clear()
     with server.connected() as connection:
         connection.sendall(sent)
-    wait_until(lambda: server.seen)
+    eventually(lambda: server.seen)
     assert [info.status for info in server.seen] == [499]
 
 
@@ -270,7 +253,7 @@ def test_a_rejection_comes_after_the_responses_to_earlier_requests(server, sent,
 def test_the_size_of_a_head_is_limited_and_the_observer_is_told(server, head):
     server.seen.clear()
     assert "65,536 bytes" in server.refused(head + b"q" * 3_000_000, 431)
-    wait_until(lambda: server.seen)
+    eventually(lambda: server.seen)
     (info,) = server.seen
     assert (info.status, list(info.codes), "65,536 bytes" in info.reason) == (431, ["BAD_REQUEST"], True)
 
@@ -422,9 +405,7 @@ async def test_a_connection_that_is_reset_within_a_head_is_freed_at_once():
             await asyncio.sleep(0.01)
             reset_at_end(writer.get_extra_info("socket"))
             writer.close()
-        async with asyncio.timeout(PATIENCE):
-            while state.connections or len(made) < 20:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: not state.connections and len(made) == 20)
         gc.collect()
         assert [one for one in made if one() is not None] == []
 
@@ -439,7 +420,7 @@ async def test_a_stream_ends_with_its_connection_also_before_a_pipelined_request
         with server.connected() as connection:
             connection.sendall(post(query, more="accept: text/event-stream\r\n") + GET + b"\r\n")
             assert connection.recv(12) == b"HTTP/1.1 200"
-        await asyncio.to_thread(wait_until, lambda: any("events" in one.fields for one in caplog.records))
+        await asyncio.to_thread(eventually, lambda: any("events" in one.fields for one in caplog.records))
 
 
 def test_a_disconnect_at_any_moment_is_no_error(server, caplog):
@@ -454,6 +435,6 @@ def test_a_disconnect_at_any_moment_is_no_error(server, caplog):
         time.sleep((number % 10) * 0.0001)
         connection.close()
     assert server.asked(post()) == (200, ANSWER)
-    wait_until(lambda: len(server.server.server_state.connections) <= 1)
+    eventually(lambda: len(server.server.server_state.connections) <= 1)
     assert not caplog.records
     assert {info.status for info in server.seen} <= {200, 400, 499}

@@ -30,7 +30,7 @@ from store.search.words import fold
 from tests.abuse.door import Ask, door
 from tests.graph.small_app import SmallStore, small_app
 from tests.model import Ground, Model
-from tests.recorded_reads import ReadRecorder
+from tests.stores import ReadRecorder
 from tests.systems.asking import PATIENT, WIDE
 
 EMOJI = "\U0001f600"  # takes four bytes

@@ -8,14 +8,12 @@ import re
 import socket
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from gzip import compress
 from itertools import chain
-from threading import Thread
 
 import orjson
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -29,6 +27,7 @@ from tests.serving import serving
 from tests.systems.asking import plant
 
 PATIENCE = 30
+CLADES = {"http": HTTPProtocol, "ws": "none", "server_header": False}  # options of uvicorn in `clade serve`
 NODES = [("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("FR", "COUNTRY")]
 SHOP = "https://shop.example"
 READ = b'{"query": "{ location(path: \\"US/NE\\") { path childCount children { nodes { name } } } }"}'
@@ -133,22 +132,6 @@ def is_whole(text: bytes, sent: bytes) -> bool:
     return sent.startswith(b"HEAD") or b" 304 " in head or (length is not None and len(body) >= int(length[1]))
 
 
-@contextmanager
-def clade(app) -> Iterator[str]:
-    """The URL of an application behind the protocol of `clade serve`, until the block ends."""
-    config = uvicorn.Config(app.asgi, http=HTTPProtocol, ws="none", port=0, log_level="critical", server_header=False)
-    server = uvicorn.Server(config)
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(PATIENCE)
-
-
 def mounted(app) -> Starlette:
     @asynccontextmanager
     async def lifespan(_):
@@ -180,7 +163,7 @@ def test_both_servers_give_the_same_responses(tmp_path, settings):
     asyncio.run(fill())
     given = Settings(store=url, **settings)
     with ExitStack() as stack:
-        ours = stack.enter_context(clade(create_app(given)))
+        ours = stack.enter_context(serving(create_app(given).asgi, **CLADES))
         stock = stack.enter_context(serving(mounted(create_app(given))))
         statuses = set()
         for sent in requests(text):

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from tests.clients.programs import HERE, compile_relay, needs_node, run
-from tests.commands.test_stop import served
 from tests.conftest import CLADE
+from tests.servers import served
 
 STEPS = HERE / "caches" / "steps.mjs"
 SCHEMA = HERE.parents[1] / "schema.graphql"

@@ -85,10 +85,10 @@ async def test_graphql_sse_loses_nothing_and_repeats_nothing_when_the_server_is_
                     seen += await page(lines)
             listed = (await server.ask(FEED, tree="a"))["data"]["changes"]["changes"]
         finally:
-            await server.close()
+            server.kill()
     assert [change["nodeId"] for change in seen] == [change["nodeId"] for change in listed]
     assert [change["path"] for change in seen] == ["a", *(f"a/{number}" for number in range(1, count))]
-    assert "Cancel" not in server.said.read_text()  # uvicorn's word for requests that did not end by themselves
+    assert "Cancel" not in server.said()  # uvicorn's word for requests that did not end by themselves
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -109,6 +109,6 @@ async def test_a_server_that_stops_ends_its_streams_and_waits_for_none(tmp_path,
                 assert "event: complete" not in rest
         assert await server.died()
     finally:
-        await server.close()
-    assert "Cancel" not in server.said.read_text()
-    assert '"kind":"subscription"' in server.said.read_text()
+        server.kill()
+    assert "Cancel" not in server.said()
+    assert '"kind":"subscription"' in server.said()

@@ -16,9 +16,9 @@ from graphql import OperationDefinitionNode, parse
 from graph.hierarchies.categories import CategoryNode
 from store.connect import open_store
 from tests.clients.programs import HERE, PROGRAMS, needs_node, run
-from tests.commands.test_stop import served
 from tests.conftest import CLADE
 from tests.readme import DOCS, ROOT, blocks
+from tests.servers import served
 from tests.systems.asking import plant
 
 pytestmark = pytest.mark.thorough

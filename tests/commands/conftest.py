@@ -7,8 +7,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from commands.main import app_of
 from store.connect import open_store
+from tests.cli import app_of
 
 Clade = Callable[..., Result]
 

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from tests.commands.test_stop import served
 from tests.conftest import CLADE
+from tests.servers import served
 
 HIERARCHY = '''
 from clade import Node

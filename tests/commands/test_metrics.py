@@ -2,15 +2,15 @@
 
 import os
 import subprocess
-import time
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.commands.test_stop import served
 from tests.conftest import CLADE
 from tests.ports import closed_port, free_port
+from tests.servers import served
+from tests.waiting import eventually
 
 CITY = '{ city(path: "US/NE/Omaha") { name } }'
 SECONDS = 20
@@ -27,11 +27,7 @@ def scraped(address):
 
 def until(address, is_there, *name):
     """The samples as soon as one of them is as it should be: what is not a request is looked at once a second."""
-    end = time.monotonic() + SECONDS
-    while not is_there((found := scraped(address)).get(name, 0.0)):
-        assert time.monotonic() < end, found.get(name)
-        time.sleep(0.1)
-    return found
+    return eventually(lambda: is_there((found := scraped(address)).get(name, 0.0)) and found, SECONDS)
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.thorough)])

@@ -7,9 +7,10 @@ import subprocess
 import httpx
 import pytest
 
-from tests.commands.test_stop import served
 from tests.conftest import CLADE
-from tests.serving import await_ready
+from tests.processes import Process, status_of
+from tests.servers import served
+from tests.waiting import eventually
 
 OMAHA = '{ city(path: "US/NE/Omaha") { name } }'
 
@@ -42,7 +43,7 @@ def test_an_unavailable_store_is_a_warning_and_is_used_later(tmp_path, said):
         assert answer["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
 
         subprocess.run([CLADE, "table", "create", "--store", store], check=True, stdout=subprocess.DEVNULL, timeout=60)
-        await_ready(f"{url}/readyz")
+        eventually(lambda: status_of(f"{url}/readyz") == 200)
         assert httpx.post(f"{url}/graphql", json={"query": OMAHA}).json() == {"data": {"city": None}}
 
 
@@ -67,13 +68,10 @@ def test_more_workers_than_the_machine_can_start_are_refused():
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_the_printed_address_of_any_free_port_is_that_of_the_server(tmp_path, host):
     command = [CLADE, "serve", "--host", host, "--port", "0", "--store", f"sqlite:///{tmp_path}/clade.db"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            (url,) = re.findall(r"Explorer: (\S+)/", process.stdout.readline())
-            await_ready(f"{url}/healthz", process)
-            assert httpx.get(f"{url}/healthz").text == "ok"
-        finally:
-            process.kill()
+    with Process(*command) as process:
+        (url,) = eventually(lambda: re.findall(r"Explorer: (\S+)/\n", process.said()))
+        eventually(lambda: status_of(f"{url}/healthz"))
+        assert httpx.get(f"{url}/healthz").text == "ok"
 
 
 @pytest.mark.thorough

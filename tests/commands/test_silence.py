@@ -2,21 +2,23 @@
 
 import asyncio
 import re
-import time
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests import waiting
 from tests.commands.test_metrics import scraped, until
-from tests.commands.test_stop import served
-from tests.engines import free_port
-from tests.faulty_engine import Answer, FaultyEngine, bad_gateway, empty, mute, no_http, nothing, page, slow
+from tests.ports import free_port
+from tests.proxy import Fault, Proxy, mute, raw, slow, status
+from tests.servers import served
+from tests.tables import empty
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operation.md").read_text("utf-8")
 QUERY = {"query": '{ location(path: "US") { name } }'}
 REQUEST_SECONDS = 1.5
 CALLS = 6  # one more than open the circuit
+NOTHING = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"  # JSON that is no response of DynamoDB
 
 
 async def ask(client: httpx.AsyncClient) -> set[str]:
@@ -30,39 +32,40 @@ async def test_missing_and_invalid_responses_open_the_circuit_breaker(tmp_path: 
     assert re.search(r"`clade_store_silent` > 0 for a minute", PAGE)
     address = f"127.0.0.1:{free_port()}"
     settings = {"CLADE_METRICS": address, "CLADE_REQUEST_SECONDS": f"{REQUEST_SECONDS}"}
-    async with FaultyEngine(empty) as engine:
+    async with Proxy(usual=empty) as engine:
         server = served(tmp_path, f"dynamodb://clade?region=eu-west-1&endpoint={engine.url}", **settings)
         url, _ = await asyncio.to_thread(server.__enter__)
         try:
             async with httpx.AsyncClient(base_url=url, timeout=60) as client:
-                for answer in (mute, slow, page, bad_gateway, nothing, no_http):
-                    await check(engine, answer, client, address)
+                for fault in (mute, slow, status(200), status(502), raw(NOTHING), raw(b"220 mail.example ESMTP\r\n")):
+                    await check(engine, fault, client, address)
         finally:
             await asyncio.to_thread(server.__exit__, None, None, None)
 
 
-async def is_skipped(engine: FaultyEngine, client: httpx.AsyncClient) -> bool:
+async def is_skipped(engine: Proxy, client: httpx.AsyncClient) -> bool:
     """Whether a query fails without a call to the engine."""
     calls = len(engine.calls)
     return await ask(client) == {"UNAVAILABLE"} and len(engine.calls) == calls
 
 
-async def check(engine: FaultyEngine, answer: Answer, client: httpx.AsyncClient, address: str) -> None:
+async def check(engine: Proxy, fault: Fault, client: httpx.AsyncClient, address: str) -> None:
     assert await ask(client) == set()
     before = await asyncio.to_thread(scraped, address)
-    engine.answer = answer
+    engine.usual = fault
     told = set().union(*await asyncio.gather(*[ask(client) for _ in range(CALLS)]))
-    assert told <= {"TIMEOUT", "UNAVAILABLE"}, answer
-    assert any([await is_skipped(engine, client) for _ in range(3)]), answer
+    assert told <= {"TIMEOUT", "UNAVAILABLE"}, fault
+    assert any([await is_skipped(engine, client) for _ in range(3)]), fault
     skipped, failed = before["clade_store_skipped_total",], before["clade_store_failures_total",]
     found = await asyncio.to_thread(
         until, address, skipped.__lt__, "clade_store_skipped_total"
     )  # looked at each second
-    assert found["clade_store_failures_total",] - failed >= CALLS - 1, answer
+    assert found["clade_store_failures_total",] - failed >= CALLS - 1, fault
     assert found["clade_store_silent",] == 1.0
-    engine.answer = empty
-    end = time.monotonic() + 20
-    while await ask(client):  # one a second looks again
-        assert time.monotonic() < end, answer
-        await asyncio.sleep(0.1)
+    engine.usual = empty
+
+    async def is_well() -> bool:  # one a second looks again
+        return not await ask(client)
+
+    await waiting.until(is_well, 20)
     await asyncio.to_thread(until, address, (0.0).__eq__, "clade_store_silent")

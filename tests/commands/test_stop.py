@@ -1,54 +1,25 @@
 """Graceful shutdown: a server that stops under load loses no accepted request."""
 
 import asyncio
-import contextlib
 import json
-import os
 import re
 import signal
 import sqlite3
-import subprocess
 import time
 
 import httpx
 import pytest
 
 from store.connect import open_store
-from tests.conftest import CLADE
 from tests.connection import Connection
-from tests.engines import free_port
+from tests.processes import status_of
+from tests.servers import served
+from tests.waiting import eventually
 
 CLIENTS = 16
 SHOP = {"origin": "https://shop.example"}
 QUERY = '{ city(path: "US/NE/Omaha") { name children { nodes { name } } } }'
 START_SECONDS = 60
-
-
-@contextlib.contextmanager
-def served(folder, store, *options, **settings):
-    """A server as a process of its own: its address and the process, which is killed where the test leaves it."""
-    port = free_port()
-    environment = {**os.environ, "CLADE_STORE": store, **settings}
-    with (folder / "said.txt").open("w") as output:
-        process = subprocess.Popen(
-            [CLADE, "serve", "--port", str(port), *options], env=environment, stdout=output, stderr=subprocess.STDOUT
-        )
-    try:
-        end = time.monotonic() + START_SECONDS
-        while not answers(f"http://127.0.0.1:{port}/healthz"):
-            assert process.poll() is None, (folder / "said.txt").read_text()
-            assert time.monotonic() < end, "The server does not start."
-            time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}", process
-    finally:
-        process.kill()
-        process.wait(START_SECONDS)
-
-
-def answers(url):
-    with contextlib.suppress(httpx.TransportError):
-        return httpx.get(url).status_code == 200
-    return False
 
 
 async def ask_on(url, answers_before, until_told):
@@ -133,10 +104,7 @@ async def test_stopping_workers_accept_no_connections_while_one_still_answers(tm
 
 def until_refused(url):
     """Wait until nobody can connect to the server any more."""
-    end = time.monotonic() + START_SECONDS
-    while answers(f"{url}/healthz"):
-        assert time.monotonic() < end, "The server goes on."
-        time.sleep(0.05)
+    eventually(lambda: status_of(f"{url}/healthz") is None)
 
 
 @pytest.mark.thorough

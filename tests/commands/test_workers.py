@@ -5,16 +5,16 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.commands.test_metrics import until
-from tests.commands.test_stop import served
 from tests.conftest import CLADE
 from tests.ports import free_port
+from tests.servers import served
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Other systems spawn workers.")
 
@@ -48,21 +48,13 @@ def descendants(pid):
     return found[1:]
 
 
-def after(is_reached):
-    end = time.monotonic() + SECONDS
-    while not (found := is_reached()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return found
-
-
 def test_workers_are_forks_that_share_memory_but_no_ids_and_no_counts(tmp_path, demo_store):
     address = f"127.0.0.1:{free_port()}"
     with served(tmp_path, demo_store, "--workers", "2", CLADE_METRICS=address) as (url, process):
         (origin,) = children(process.pid, "forkserver")
         assert fields(origin, "status")["Threads"] == 1
-        workers = after(lambda: children(origin) if len(children(origin)) == 2 else None)
-        after(lambda: httpx.get(f"{url}/readyz").is_success)
+        workers = eventually(lambda: children(origin) if len(children(origin)) == 2 else None)
+        eventually(lambda: httpx.get(f"{url}/readyz").is_success)
         ids = set()
         for stopped in workers:  # so that the other one answers
             os.kill(stopped, signal.SIGSTOP)
@@ -82,20 +74,20 @@ def test_a_killed_worker_is_replaced_and_a_killed_parent_leaves_no_process(tmp_p
     with served(tmp_path, demo_store, "--workers", "2", CLADE_DRAIN_SECONDS="0") as (url, process):
         (origin,) = children(process.pid, "forkserver")
         os.kill(origin, signal.SIGTERM)  # as whoever stops a whole group does, while requests are still answered
-        first, second = after(lambda: children(origin) if len(children(origin)) == 2 else None)
+        first, second = eventually(lambda: children(origin) if len(children(origin)) == 2 else None)
         os.kill(first, signal.SIGKILL)
-        after(lambda: {second} < {*children(origin)} and first not in children(origin))
+        eventually(lambda: {second} < {*children(origin)} and first not in children(origin))
         assert httpx.post(f"{url}/graphql", json={"query": CITY}).json()["data"]["city"]["name"] == "Omaha"
 
         os.kill(origin, signal.SIGKILL)
-        (again,) = after(lambda: [one for one in children(process.pid, "forkserver") if one != origin])
-        after(lambda: len(children(again)) == 2 and not Path(f"/proc/{second}").exists())
+        (again,) = eventually(lambda: [one for one in children(process.pid, "forkserver") if one != origin])
+        eventually(lambda: len(children(again)) == 2 and not Path(f"/proc/{second}").exists())
 
         left = descendants(process.pid)
         assert len(left) >= 3
         process.kill()
         process.wait(SECONDS)
-        after(lambda: not any(Path(f"/proc/{one}").exists() for one in left))
+        eventually(lambda: not any(Path(f"/proc/{one}").exists() for one in left))
 
 
 @pytest.mark.thorough

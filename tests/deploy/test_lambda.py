@@ -16,8 +16,8 @@ from tests.conftest import CLADE
 from tests.deploy.templates import DEPLOY, function_environment, template
 from tests.engines import Engine
 from tests.ports import free_port
+from tests.processes import Process
 from tests.proxy import Call, Proxy
-from tests.serving import await_ready
 
 NODES = [
     {"path": "US", "level": "COUNTRY"}, {"path": "US/NE", "level": "STATE"}, {"path": "US/KS", "level": "STATE"},
@@ -49,12 +49,9 @@ def function(name: str, store: str) -> Iterator[str]:
         config = template("lambda/template.yaml")["Resources"][name]["Properties"]["ImageConfig"]
         assert config["Command"] == ["python", "/opt/clade-lambda/repair.py"]
         command = [sys.executable, DEPLOY / "lambda" / "repair.py"]
-    with subprocess.Popen(command, env=variables) as process:
-        try:
-            await_ready(f"http://127.0.0.1:{port}{CHECK}", process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.kill()
+    url = f"http://127.0.0.1:{port}"
+    with Process(*command, url=url, ready=CHECK, environment=variables):
+        yield url
 
 
 def actions(call: Call) -> set[str]:

@@ -3,7 +3,6 @@
 import html
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlencode
@@ -15,6 +14,7 @@ from graph.app import create_app
 from graph.settings import Settings
 from tests.clients.programs import needs_node, run
 from tests.ports import free_port
+from tests.processes import Process
 from tests.readme import DOCS, section
 from tests.serving import serving
 from tests.user_errors import take_user_errors, with_user_errors
@@ -114,17 +114,10 @@ def project(clade: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shop(project: Path) -> Iterator[httpx.Client]:
     """A client of the server of the recipe, which does not follow redirects."""
     port = free_port()
-    # It says when it listens.
-    ready = (
-        FILES["page.mjs"].replace(PORT, f"const PORT = {port};").replace('"127.0.0.1")', '"127.0.0.1", console.log)')
-    )
-    (project / "page.mjs").write_text(ready)
-    with subprocess.Popen(["node", "page.mjs"], cwd=project, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
-            yield client
-        process.kill()
+    (project / "page.mjs").write_text(FILES["page.mjs"].replace(PORT, f"const PORT = {port};"))
+    server = Process("node", "page.mjs", url=f"http://127.0.0.1:{port}", ready="/shop/Electronics", folder=project)
+    with server, httpx.Client(base_url=server.url) as client:
+        yield client
 
 
 def test_one_breadcrumb_shows_nodes_of_both_hierarchies_and_any_name_as_text(project):

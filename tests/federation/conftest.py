@@ -4,8 +4,6 @@ import asyncio
 import gzip
 import json
 import shutil
-import subprocess
-import threading
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,11 +19,11 @@ from graph.app import create_app
 from graph.hierarchies.registry import hierarchies
 from tests.engines import Engine
 from tests.federation.places import PLACES, Place, plant
+from tests.processes import Process
 from tests.serving import serving
+from tests.waiting import eventually
 
 HERE = Path(__file__).parent
-START_SECONDS = 60
-STOP_SECONDS = 10
 NODE = shutil.which("node")
 
 needs_npm = pytest.mark.skipif(
@@ -143,20 +141,10 @@ def gateway_before(clade: Served, tmp_path: Path, **neighbours: Any) -> Iterator
 @contextmanager
 def running(command: list[str]) -> Iterator[dict[str, Any]]:
     """What a process prints as one line of JSON when it is ready; it is ended when the block ends."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    alarm = threading.Timer(START_SECONDS, process.kill)  # a line that does not come would be waited for without an end
-    alarm.start()
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line, f"{command[1]} ended with status {process.wait(STOP_SECONDS)} before it was ready."
-        yield json.loads(line)
-    finally:
-        alarm.cancel()
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(STOP_SECONDS)
-        process.stdout.close()
+    with Process(*command) as process:
+
+        def printed() -> list[str]:
+            assert process.is_alive, process.said()
+            return [line for line in process.said().splitlines(keepends=True) if line.startswith("{") and "\n" in line]
+
+        yield json.loads(eventually(printed)[0])

@@ -18,20 +18,16 @@ def bare(monkeypatch):
         monkeypatch.delenv(name)
 
 
-def test_nothing_has_to_be_set():
-    assert Settings().store == "sqlite:///clade.db"
+def test_nothing_has_to_be_set_and_an_empty_variable_counts_as_unset(monkeypatch):
+    monkeypatch.setenv("CLADE_MAX_NODES", "")
+    monkeypatch.setenv("CLADE_STORE", "")
+    assert Settings() == Settings(max_nodes=10_000, store="sqlite:///clade.db")
 
 
 def test_a_number_is_read_from_the_environment(monkeypatch):
     for name in NUMBERS:
         monkeypatch.setenv(f"CLADE_{name.upper()}", "7")
     assert [getattr(Settings(), name) for name in NUMBERS] == [7] * len(NUMBERS)
-
-
-def test_an_empty_variable_counts_as_unset(monkeypatch):
-    monkeypatch.setenv("CLADE_MAX_NODES", "")
-    monkeypatch.setenv("CLADE_STORE", "")
-    assert Settings() == Settings(max_nodes=10_000, store="sqlite:///clade.db")
 
 
 @pytest.mark.parametrize("value", ["abc", "-1", "1e999", "1_"])
@@ -41,22 +37,20 @@ def test_an_invalid_number_is_an_error_with_the_variable_and_the_value(monkeypat
             patch.setenv(f"CLADE_{name.upper()}", value)
             with pytest.raises(BadInput, match=rf'^CLADE_{name.upper()} cannot be "{value}": it must be a .*\.$'):
                 Settings()
-
-
-def test_a_long_value_is_shortened_in_the_error(monkeypatch):
-    monkeypatch.setenv("CLADE_MAX_NODES", "x" * 10_000 + "\x1b[31m")
+    monkeypatch.setenv("CLADE_MAX_NODES", f"{value}{'x' * 10_000}\x1b[31m")
     with pytest.raises(BadInput) as wrong:
         Settings()
     assert len(str(wrong.value)) < 200
 
 
-@pytest.mark.parametrize(("name", "field"), Settings.model_fields.items())
-def test_every_setting_has_a_default_and_a_sentence_with_its_unit(name, field):
-    assert not field.is_required()
-    description = descriptions()[name]
-    assert re.fullmatch(r"[A-Z].*\.", description)
-    if name in NUMBERS:
-        assert re.search(r"^Maximum (number|depth) |, in (seconds|MB|bytes)\b", description)
+def test_every_setting_has_a_default_and_a_sentence_with_its_unit():
+    told = descriptions()
+    for name, field in Settings.model_fields.items():
+        assert not field.is_required()
+        description = told[name]
+        assert re.fullmatch(r"[A-Z].*\.", description)
+        if name in NUMBERS:
+            assert re.search(r"^Maximum (number|depth) |, in (seconds|MB|bytes)\b", description)
 
 
 # -- variables that are no settings ------------------------------------------------------------------------------------
@@ -65,12 +59,8 @@ OF_KUBERNETES = {
     "CLADE_PORT": "tcp://10.0.0.7:8000",
     "CLADE_SERVICE_HOST": "10.0.0.7",
     "CLADE_SERVICE_PORT_HTTP": "8000",
-    "CLADE_SERVICE_PORT": "8000",
-    "CLADE_PORT_8000_TCP": "tcp://10.0.0.7:8000",
     "CLADE_PORT_8000_TCP_PROTO": "tcp",
-    "CLADE_PORT_8000_TCP_PORT": "8000",
     "CLADE_PORT_8000_TCP_ADDR": "10.0.0.7",
-    "CLADE_METRICS_PORT": "tcp://10.0.0.8:9464",
     "CLADE_STORE_SERVICE_HOST": "10.0.0.9",
 }
 
@@ -79,8 +69,6 @@ OF_KUBERNETES = {
     ("variable", "meant"),
     [
         ("CLADE_MAX_NODE", "CLADE_MAX_NODES"),
-        ("CLADE_READ", "CLADE_READS"),
-        ("CLADE_WRITE", "CLADE_WRITES"),
         ("CLADE_HIERARCHY", "CLADE_HIERARCHIES"),
         ("clade_maxnodes", "CLADE_MAX_NODES"),
         ("CLADE_PROD", "CLADE_PRODUCTION"),
@@ -102,12 +90,13 @@ def test_a_name_like_no_setting_is_an_error_that_says_where_all_are(monkeypatch,
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize("words", [",", " , ,", " "])
 @pytest.mark.parametrize("name", sorted(LISTS))
-def test_a_list_of_nothing_is_an_error(monkeypatch, name, words):
-    monkeypatch.setenv(f"CLADE_{name.upper()}", words)
-    with pytest.raises(BadInput, match=f'^CLADE_{name.upper()} cannot be "{words}": it lists nothing; name at least'):
-        Settings()
+def test_a_list_of_nothing_is_an_error(monkeypatch, name):
+    for words in (",", " , ,", " "):
+        monkeypatch.setenv(f"CLADE_{name.upper()}", words)
+        message = f'^CLADE_{name.upper()} cannot be "{words}": it lists nothing; name at least'
+        with pytest.raises(BadInput, match=message):
+            Settings()
 
 
 def test_variables_of_the_tests_and_of_kubernetes_are_ignored(monkeypatch):

@@ -1,7 +1,6 @@
 """Cost of one request: every list and input object of every field, filled to its bound and beyond it."""
 
 import contextlib
-import http.client
 import itertools
 import json
 import random
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from graphql import (
     GraphQLEnumType,
@@ -29,7 +27,8 @@ from graphql import (
 
 from tests.outside.failures import Wrong
 from tests.outside.parts import Part
-from tests.outside.processes import EXTREMES, Answer, Place, Server, command
+from tests.outside.processes import Place, Server, import_things, on_things
+from tests.processes import Answer, status_of
 
 NODES = 3000
 CPU_SECONDS, BLOCKED_SECONDS, MEGABYTES = 1.0, 0.5, 100.0
@@ -249,14 +248,10 @@ class Meter:
 
     def _poll(self, ended: threading.Event, gaps: list[float]) -> None:
         """Ask `/healthz` all the while. While it waits for an answer, what the main thread computes blocks the loop."""
-        connection = http.client.HTTPConnection(urlsplit(self.server.url).netloc, timeout=60)
         while not ended.wait(POLL_SECONDS):
             computed, started = self._main_thread(), time.monotonic()
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                connection.request("GET", "/healthz")
-                connection.getresponse().read()
+            status_of(f"{self.server.url}/healthz")
             gaps.append(min(self._main_thread() - computed, time.monotonic() - started))
-        connection.close()
 
     def _cpu(self) -> float:
         """Seconds of processor time of all its threads."""
@@ -281,9 +276,7 @@ def load(found: Place) -> None:
     """One tree with thousands of nodes below its root."""
     rows: list[dict[str, Any]] = [{"path": "R", "level": "BOX", "name": "root"}]
     rows += [{"path": f"R/{n}", "level": "CARD", "name": f"node {n}", "title": f"{n}"} for n in range(NODES)]
-    file = found.folder / "cost.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    command("import", "thing", str(file), store=found.store, hierarchies=str(EXTREMES))
+    import_things(found.folder / "cost.jsonl", found.store, rows)
 
 
 def measure(found: Place, seed: int, until: float, report: Callable[[Cost], None], least: int) -> int:
@@ -291,7 +284,7 @@ def measure(found: Place, seed: int, until: float, report: Callable[[Cost], None
     load(found)
     server = found.server()
     file = found.folder / "cost.graphql"
-    command("schema", str(file), store=found.store, hierarchies=str(EXTREMES))
+    on_things("schema", str(file), store=found.store)
     every = list(requests(build_schema(file.read_text(), assume_valid_sdl=True)))
     random.Random(seed).shuffle(every)
     deep = [request for request in every if request.label.startswith("depth 2")]

@@ -14,9 +14,10 @@ from typing import Any
 
 from tests.outside import wrong_files
 from tests.outside.extreme_values import Values
-from tests.outside.failures import Wrong
+from tests.outside.failures import SETTLE_SECONDS, Wrong, settled
+from tests.outside.fuzzer.compare import first_difference
 from tests.outside.parts import Part
-from tests.outside.processes import EXTREMES, Place, Server, command
+from tests.outside.processes import Place, Server, expect_no_findings, on_things
 
 ACCEPTED = "Each line is a node, in path order, and `clade import` accepts the file."
 AGAIN = "importing the same file again changes nothing"
@@ -35,6 +36,7 @@ PROMISES = (
     ("reference/commands.md", WHOLE),
     ("backup.md", "A backup (snapshot, disaster recovery) contains everything"),
 )
+COMPLETE = "lists are complete within `CLADE_SETTLE_SECONDS`"
 LEVELS = 32
 CONTENT = """ id path key name level depth names { language text } note
  ... on Box { text requiredFlag small large ratio exact day moment site state size price { amount currency }
@@ -97,9 +99,7 @@ class Source:
         self.counts: Counter[str] = Counter()
         self.unreadable: list[Any] = []
         self.fill(nodes)
-        if place.kind == "dynamodb":
-            time.sleep(2)  # lists follow within CLADE_SETTLE_SECONDS
-        self.written = self.read(self.server, written=True)
+        self.written = settled(self._complete, time.monotonic() + SETTLE_SECONDS[place.kind])
         self.content = self.read(self.server)
 
     def fill(self, nodes: int) -> None:
@@ -142,6 +142,16 @@ class Source:
         orders = server.ask(ORDERS)
         return answer.json["data"], sorted(map(str, answer.errors)), orders.json["data"]
 
+    def _complete(self) -> Any:
+        """All nodes that were created, once lists have followed."""
+        found = self.read(self.server, written=True)
+        made = self.counts["nodes with extreme values"]
+        if not self.unreadable:
+            number = sum(1 + len(root["descendants"]["nodes"]) for root in found[0]["things"]["nodes"])
+            if number != made:
+                raise Wrong(COMPLETE, ["create nodes", "read all"], made, number)
+        return found
+
     def through(self, kind: str) -> Counter[str]:
         """Export, import into a new store, export again: the same bytes, and the same tree by GraphQL."""
         first, second = (self.place.folder / f"{turn}-{kind}.{kind}" for turn in ("first", "second"))
@@ -174,7 +184,7 @@ class Source:
         ):  # fmt: skip
             part.write_bytes(b"".join([*kept, extra]))
             rejects = ("--allow-rejects",) if extra else ()
-            command("import", "thing", str(part), "--prune=all", *rejects, store=store, hierarchies=str(EXTREMES))
+            on_things("import", "thing", str(part), "--prune=all", *rejects, store=store)
             self._export(store, after)
             if after.read_bytes() != b"".join(expected):
                 script = ["import everything", f"import --prune without {gone}", f"with the row {extra!r}"]
@@ -187,7 +197,7 @@ class Source:
         targets = [target] if self.place.kind == "sqlite" else [target, self.place.new_store()]
         source = self.store
         for target in targets:
-            command("copy", source, target, store=source, hierarchies=str(EXTREMES))
+            on_things("copy", source, target, store=source)
             self._same(target, WHOLE, f"clade copy {source} {target}")
             source = target
         return Counter({"copies of stores": len(targets)})
@@ -196,8 +206,8 @@ class Source:
         if self.place.kind != "sqlite":
             return Counter()
         backup, target = self.place.folder / "backup.db", f"sqlite:///{self.place.folder}/restored.db"
-        command("backup", str(backup), store=self.store, hierarchies=str(EXTREMES))
-        command("restore", str(backup), store=target, hierarchies=str(EXTREMES))
+        on_things("backup", str(backup), store=self.store)
+        on_things("restore", str(backup), store=target)
         self._same(target, PROMISES[5][1], "clade backup, clade restore")
         return Counter({"backups of stores": 1})
 
@@ -209,11 +219,12 @@ class Source:
             self._export(each, file)
         if files[0].read_bytes() != files[1].read_bytes():
             raise Wrong(promise, [step, "clade export of both"], *_first_difference(*files))
-        command("check", store=store, hierarchies=str(EXTREMES))
+        expect_no_findings(store, promise, [step])
 
     def _expect(self, promise: str, script: list[str], expected: Any, got: Any) -> None:
         if expected != got:
-            raise Wrong(promise, script, *_first_unequal(expected, got))
+            path, *both = first_difference(list(expected), list(got)) or ([], expected, got)
+            raise Wrong(promise, [*script, f"at {path}"], *both)
         self.counts["trees compared"] += 1
 
     def _packed(self, file: Path) -> Path:
@@ -225,13 +236,12 @@ class Source:
         return packed
 
     def _export(self, store: str, file: Path) -> None:
-        command("export", "thing", "--output", str(file), store=store, hierarchies=str(EXTREMES))
+        on_things("export", "thing", "--output", str(file), store=store)
 
     def _import(self, store: str, file: Path, script: list[str]) -> None:
-        done = command("import", "thing", str(file), store=store, status=None, hierarchies=str(EXTREMES))
+        done = on_things("import", "thing", str(file), store=store, status=None)
         if done.returncode:
-            rejected = [each.read_text(errors="replace")[-1500:] for each in file.parent.glob(f"{file.name}*rejected*")]
-            rejected += [each.read_text(errors="replace")[-1500:] for each in file.parent.glob("*.rejected.*")]
+            rejected = [each.read_text(errors="replace")[-1500:] for each in file.parent.glob("*rejected*")]
             raise Wrong(ACCEPTED, script, "exit status 0", (done.returncode, done.stdout + done.stderr, rejected[:1]))
 
 
@@ -262,18 +272,6 @@ def _first_difference(first: Path, second: Path) -> tuple[str, str]:
     a, b = one[number], other[min(number, len(other) - 1)]
     at = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0)
     return a[max(at - 80, 0) : at + 80], b[max(at - 80, 0) : at + 80]
-
-
-def _first_unequal(expected: Any, got: Any) -> tuple[Any, Any]:
-    """The innermost parts of two answers that differ."""
-    if isinstance(expected, dict) and isinstance(got, dict) and expected.keys() == got.keys():
-        name = next(name for name in expected if expected[name] != got[name])
-        found = _first_unequal(expected[name], got[name])
-        here = {"path": expected["path"]} if "path" in expected else {}
-        return (here | {name: found[0]}, here | {name: found[1]}) if len(json.dumps(found[0])) < 3000 else found
-    if isinstance(expected, list | tuple) and isinstance(got, list | tuple) and len(expected) == len(got):
-        return _first_unequal(*next(pair for pair in zip(expected, got, strict=True) if pair[0] != pair[1]))
-    return expected, got
 
 
 EXPORTS = Part("exports", run, PROMISES)

@@ -38,6 +38,7 @@ SITES = (
     "http://[::1]:8080/",
     "https://münchen.de/ü",
 )
+LISTED = "text requiredFlag small large ratio exact day moment site state price parcel".split()  # as well
 TAGS = ("de", "pt-BR", "zh-Hant", "sr-Latn-RS", "x-private")
 
 
@@ -71,16 +72,10 @@ class Values:
 
     def _lists(self) -> dict[str, Any]:
         kinds = self._kinds()
-        named = [
-            ("texts", "text"),
-            ("flags", "requiredFlag"),
-            ("smalls", "small"),
-            ("larges", "large"),
-            ("ratios", "ratio"),
-        ]
-        named += [("exacts", "exact"), ("days", "day"), ("moments", "moment"), ("sites", "site"), ("states", "state")]
-        named += [("prices", "price"), ("parcels", "parcel")]
-        lists = {name: [kinds[one]() for _ in range(self._chance.choice((0, 1, 1, 2, 3)))] for name, one in named}
+        named = {f"{one}s".replace("requiredF", "f"): one for one in LISTED}
+        lists = {
+            name: [kinds[one]() for _ in range(self._chance.choice((0, 1, 1, 2, 3)))] for name, one in named.items()
+        }
         return {name: values for name, values in lists.items() if self._chance.random() < 0.4}
 
     def _kinds(self) -> dict[str, Callable[[], Any]]:

@@ -1,151 +1,37 @@
 """Processes that users start: the command `clade`, its server, and a DynamoDB engine. All end by their process ids."""
 
 import contextlib
-import http.client
 import itertools
 import json
 import os
-import signal
 import subprocess
-import sys
 import tempfile
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests import engines
+from tests import engines, processes
 from tests.engines import KEY_PAIR
 from tests.outside.failures import Wrong
-from tests.ports import free_port
-from tests.user_errors import ALIAS, with_user_errors
+from tests.processes import CLADE, Answer
+from tests.user_errors import with_user_errors
 
 HERE = Path(__file__).parent
 EXTREMES = HERE / "classes" / "extremes.py"
-START_SECONDS = 60.0
-STOP_SECONDS = 60.0
-ANSWER_SECONDS = 60.0
 INVALID = (b'"GRAPHQL_PARSE_FAILED"', b'"GRAPHQL_VALIDATION_FAILED"')
 
 
 def clade_command() -> str:
     """The command under test: CLADE_TEST_COMMAND, or the one of this Python's environment."""
-    return os.environ.get("CLADE_TEST_COMMAND") or str(Path(sys.executable).parent / "clade")
+    return os.environ.get("CLADE_TEST_COMMAND") or str(CLADE)
 
 
-class Process:
-    """A process with its output in a file."""
-
-    _outputs = itertools.count(1)
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.output = folder / f"{name}-{next(self._outputs)}.txt"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def launch(self, *command: str, **environment: str) -> None:
-        with self.output.open("ab") as output:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment or None
-            )
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def send(self, number: int) -> None:
-        if self.is_alive:
-            assert self._process is not None
-            self._process.send_signal(number)
-
-    def wait(self, seconds: float = STOP_SECONDS) -> int:
-        """The exit status; raises subprocess.TimeoutExpired."""
-        assert self._process is not None
-        return self._process.wait(seconds)
-
-    def kill(self) -> None:
-        self.send(signal.SIGKILL)
-        if self._process is not None:
-            self._process.wait(STOP_SECONDS)
-
-    def stop(self) -> None:
-        """End it by SIGTERM, or by SIGKILL where that takes too long."""
-        self.send(signal.SIGTERM)
-        try:
-            if self._process is not None:
-                self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
-
-    def said(self) -> str:
-        return self.output.read_text(errors="replace")
-
-
-class Answer:
-    """The response of one GraphQL request: HTTP status, headers, body.
-
-    A payload with user errors is null in `json`, and they are among its errors.
-    """
-
-    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        self.status, self.headers, self.bytes = status, headers, body
-
-    @property
-    def json(self) -> Any:
-        found = json.loads(self.bytes)
-        data = found.get("data") if isinstance(found, dict) else None
-        for name, payload in (data or {}).items():
-            faults = payload.pop(ALIAS, []) if isinstance(payload, dict) else []
-            if faults:
-                data[name] = None
-                errors = [{**one, "path": [name], "extensions": {"code": one["code"]}} for one in faults]
-                found["errors"] = [*found.get("errors", []), *errors]
-        return found
-
-    @property
-    def data(self) -> Any:
-        """The data of an answer without errors."""
-        found = self.json
-        assert not found.get("errors"), found["errors"]
-        return found["data"]
-
-    @property
-    def errors(self) -> list[dict[str, Any]]:
-        return list(self.json.get("errors") or ())
-
-    @property
-    def codes(self) -> list[str]:
-        return [error.get("extensions", {}).get("code", "") for error in self.errors]
-
-
-class Server(Process):
+class Server(processes.Server):
     """`clade serve` with these settings, named without CLADE_ and in small letters."""
 
-    _numbers = itertools.count(1)
-
-    def __init__(self, folder: Path, store: str, **settings: str) -> None:
-        super().__init__(folder, f"server-{next(self._numbers)}")
+    def __init__(self, store: str, **settings: str) -> None:
         self.settings = settings_of(store, **settings)
-        self.url = ""
-
-    def start(self) -> "Server":
-        port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        self.launch(clade_command(), "serve", "--port", str(port), **self.settings)
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end:
-            assert self.is_alive, self.said()
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
-                if answer.status == 200:
-                    return self
-            time.sleep(0.05)
-        raise AssertionError(f"the server did not start: {self.said()}")
+        super().__init__(clade=clade_command(), environment=self.settings)
 
     def ask(
         self, query: str, variables: dict[str, Any] | None = None, *, key: str | None = None, **headers: str
@@ -153,42 +39,11 @@ class Server(Process):
         """Send one operation; raises OSError if there is no response, and Wrong if the document is invalid: two servers
         that both refuse it would agree.
         """
-        body = json.dumps(
-            {"query": with_user_errors(query), **({"variables": variables} if variables else {})}
-        ).encode()
-        sent = {"content-type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
-        if key:
-            sent["authorization"] = f"Bearer {key}"
-        answer = self.post(body, sent)
+        credentials = {"authorization": f"Bearer {key}"} if key else {}
+        answer = super().ask(with_user_errors(query), variables, **headers, **credentials)
         if any(code in answer.bytes for code in INVALID):
             raise Wrong("the documents of the suite match the schema", [query], "a valid document", answer.json)
         return answer
-
-    def post(self, body: bytes, headers: dict[str, str]) -> Answer:
-        request = urllib.request.Request(f"{self.url}/graphql", body, headers, method="POST")
-        try:
-            return _answer(request)
-        except http.client.HTTPException as error:
-            raise ConnectionResetError("the response ended in its middle") from error
-
-    def __enter__(self) -> "Server":
-        return self if self.is_alive else self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-
-def _answer(request: urllib.request.Request) -> Answer:
-    try:
-        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
-            return Answer(answer.status, _lower(answer.headers), answer.read())
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return Answer(refused.code, _lower(refused.headers), refused.read())
-
-
-def _lower(headers: Any) -> dict[str, str]:
-    return {name.lower(): text for name, text in headers.items()}
 
 
 def settings_of(store: str, **settings: str) -> dict[str, str]:
@@ -221,12 +76,30 @@ def command(
     return done
 
 
+def on_things(*arguments: str, store: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """A run of `clade` with the hierarchy of extremes."""
+    return command(*arguments, store=store, status=status, hierarchies=str(EXTREMES))
+
+
+def import_things(file: Path, store: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Write nodes into a new file, and import them."""
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    on_things("import", "thing", str(file), store=store)
+
+
+def expect_no_findings(store: str, promise: str, script: Sequence[str]) -> None:
+    """Raise Wrong if `clade check` finds anything."""
+    checked = on_things("check", store=store, status=None)
+    if checked.returncode:
+        raise Wrong(promise, [*script, "clade check"], "no findings", checked.stdout)
+
+
 class Place:
     """A folder with one store and the processes that were started in it, which end with it."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind, self.folder = kind, folder
-        self._processes: list[Process | engines.Engine] = []
+        self._processes: list[processes.Process] = []
         self._tables = itertools.count(1)
         self.engine: engines.Engine | None = None
         self.store = self.new_store()
@@ -247,7 +120,7 @@ class Place:
 
     def server(self, store: str | None = None, **settings: str) -> Server:
         """A running server of the hierarchy of extremes with mutations, unless the settings say otherwise."""
-        server = Server(self.folder, store or self.store, **{"hierarchies": str(EXTREMES), "writes": "on", **settings})
+        server = Server(store or self.store, **{"hierarchies": str(EXTREMES), "writes": "on", **settings})
         self._processes.append(server)
         return server.start()
 

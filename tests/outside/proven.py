@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.outside.known import KNOWN
 from tests.outside.parts import Part, all_parts
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -121,9 +120,8 @@ def _promises(run: Run, parts: Sequence[Part]) -> Iterator[str]:
 
 
 def _not_tried(parts: Sequence[Part]) -> Iterator[str]:
-    yield from ("## What is not covered", "", "Known faults, over which the suite steps:", "")
-    yield from [f"- {name}: {reason}" for name, reason in KNOWN.items()] or ["- none"]
     yield from (
+        "## What is not covered",
         "",
         "Sections of the guarantees of which no sentence is tried here (tests of other kinds may cover them):",
         "",

@@ -1,17 +1,17 @@
 """Rights: two stores that differ only in what a caller may not see give her the same responses, byte by byte."""
 
-import json
 import random
 import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from tests.outside.failures import Wrong
+from tests.outside.failures import SETTLE_SECONDS, Wrong, settled
 from tests.outside.parts import Part
-from tests.outside.processes import EXTREMES, Place, Server, command
+from tests.outside.processes import Place, Server, import_things, on_things
 
 HIDDEN = "A hidden node **looks as if it did not exist**, in every field"
 NOT_FOUND = "it is null by path and by id, absent from lists, not counted, and `NOT_FOUND` for mutations, with the"
@@ -53,21 +53,34 @@ class Worlds:
     keys: dict[str, str]
     script: list[str]
     counts: Counter[str]
+    follow_until: float = 0.0
 
     def compare(self, caller: str, query: str, what: str) -> Any:
-        """Ask both, and raise Wrong if the responses differ in anything but times."""
-        key = self.keys[caller]
-        seen, others = (server.ask(query, key=key, clade_reads="2") for server in (self.bare, self.more))
-        got = [(answer.status, masked(answer.bytes), {name: answer.headers.get(name) for name in HEADERS}) for answer in
-               (seen, others)]  # fmt: skip
-        assert {seen.status, others.status} == {200}, (caller, query, seen.json, others.json)
-        if "INTERNAL_SERVER_ERROR" in (*seen.codes, *others.codes):
-            raise Wrong("no internal errors", [*self.script, f"{caller}: {query}"], "no INTERNAL", others.json)
-        if got[0] != got[1]:
-            grants = ", ".join(CALLERS.get(caller, (caller,)))
-            raise Wrong(HIDDEN, [*self.script, f"a caller with {grants}: {query}"], got[0], got[1])
+        """Ask both, and raise Wrong if the responses differ in anything but times, once lists have followed."""
+        found = settled(partial(self._compare, caller, query), self.follow_until if query.startswith("{") else 0.0)
         self.counts[what] += 1
-        return seen.json
+        return found
+
+    def _compare(self, caller: str, query: str) -> Any:
+        answers = [server.ask(query, key=self.keys[caller], clade_reads="2") for server in (self.bare, self.more)]
+        got = [(masked(one.bytes), {name: one.headers.get(name) for name in HEADERS}) for one in answers]
+        assert [one.status for one in answers] == [200, 200], (caller, query, [one.json for one in answers])
+        grants = ", ".join(CALLERS.get(caller, (caller,)))
+        script = [*self.script, f"a caller with {grants}: {query}"]
+        if any("INTERNAL_SERVER_ERROR" in one.codes for one in answers):
+            raise Wrong("no internal errors", script, "no INTERNAL", answers[1].json)
+        if got[0] != got[1]:
+            raise Wrong(HIDDEN, script, *got)
+        return answers[0].json
+
+    def written(self) -> None:
+        """Note that something was written just now, which lists may show later."""
+        self.follow_until = time.monotonic() + SETTLE_SECONDS["sqlite" if "sqlite" in self.store else "dynamodb"]
+
+    @property
+    def store(self) -> str:
+        """The URL of the second store."""
+        return self.more.settings["CLADE_STORE"]
 
     def expect(self, caller: str, query: str, promise: str, expected: object, got: object) -> None:
         """Raise Wrong unless a part of a response is as expected."""
@@ -109,10 +122,10 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
     worlds = _worlds(place, _lines(), number, {name: CALLERS[name] for name in who})
     _differ(worlds, kind, place)
     queries = list(_queries())
-    for caller, under in ((caller, under) for caller in who for under in (None, *_PATHS)):
-        _search_part(worlds, caller, under)
     for caller in who:
-        _list_parts(worlds, caller, chance, few=share > 2)
+        for under in (None, *_PATHS):
+            settled(partial(_search_part, worlds, caller, under), worlds.follow_until)
+        settled(partial(_list_parts, worlds, caller, chance, few=share > 2), worlds.follow_until)
     for turn in ("before", "after"):
         for caller in who:
             for query in chance.sample(queries, len(queries) // share):
@@ -126,8 +139,7 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
                         writes = any(grant.startswith("write:") for grant in CALLERS[caller])
                         promised = (NOT_FOUND, ["NOT_FOUND"]) if writes else (FORBIDDEN, ["FORBIDDEN"])
                         worlds.expect(caller, mutation(field), *promised, codes)
-        if place.kind == "dynamodb":
-            time.sleep(2.5)  # lists follow within CLADE_SETTLE_SECONDS
+        worlds.written()
     _end(worlds)
     return worlds.counts
 
@@ -211,18 +223,17 @@ def _worlds(place: Place, lines: list[dict[str, Any]], number: int, callers: dic
     """A store with these nodes and a key for each caller, and a copy of it."""
     bare = place.new_store()
     file = place.folder / f"world-{number}.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    command("import", "thing", str(file), store=bare, hierarchies=str(EXTREMES))
+    import_things(file, bare, lines)
     keys = {}
     for name, grants in {**callers, "admin": ("write:thing",)}.items():
         given = [part for grant in grants for part in ("--grant", grant)]
-        done = command("key", "create", "--name", name, *given, store=bare, hierarchies=str(EXTREMES))
+        done = on_things("key", "create", "--name", name, *given, store=bare)
         found = re.search(r"clade_[\w-]+", done.stdout)
         assert found, done.stdout
         keys[name] = found.group()
     sqlite = place.kind == "sqlite"
     more = f"sqlite:///{place.folder}/more-{number}.db" if sqlite else place.new_store()
-    command("copy", bare, more, store=bare, hierarchies=str(EXTREMES))
+    on_things("copy", bare, more, store=bare)
     servers = [place.server(store, reads="granted", writes="granted") for store in (bare, more)]
     return Worlds(servers[0], servers[1], keys, [f"two copies of a store with the nodes of {file.name}"], Counter())
 
@@ -263,10 +274,7 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
     elif kind == "many nodes":
         lines = [_line(["H", f"m{number:04}"], number, "Lamp") for number in range(501)]
         lines += [_line(["T", "b", f"m{number:04}"], number, "Lamp") for number in range(500)]
-        file = place.folder / "more.jsonl"
-        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        store = worlds.more.settings["CLADE_STORE"]
-        command("import", "thing", str(file), store=store, hierarchies=str(EXTREMES))
+        import_things(place.folder / "more.jsonl", worlds.store, lines)
         worlds.script.append("to the second: 1,001 nodes named Lamp in H and T/b")
     else:
         for field in (
@@ -282,8 +290,7 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
             'moveThing(input: {node: {path: "T/b"}, position: {first: true}})',
         ):
             _admin(worlds, field)
-    if place.kind == "dynamodb":
-        time.sleep(2.5)
+    worlds.written()
 
 
 def _creation(path: list[str], number: int, id: str = "") -> str:
@@ -393,15 +400,11 @@ def full_search(place: Place, visible: int) -> Counter[str]:
     own = [_line(["U"], 0), *(_line(["U", f"k{number:04}"], 1, f"Lamp {number:04}") for number in range(visible - 1))]
     worlds = _worlds(place, [*own, _line(["H"], 0)], visible, {"reads U": ("read:thing/U",)})
     lines = [_line(["H", f"m{number:04}"], 1, "Lamp") for number in range(SEARCH_ITEMS + 50)]
-    file = place.folder / f"hidden-{visible}.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    store = worlds.more.settings["CLADE_STORE"]
-    command("import", "thing", str(file), store=store, hierarchies=str(EXTREMES))
+    import_things(place.folder / f"hidden-{visible}.jsonl", worlds.store, lines)
     worlds.script.append(
         f"to the second: {len(lines):,} hidden nodes named Lamp; the caller may see {visible:,} named Lamp"
     )
-    if place.kind == "dynamodb":
-        time.sleep(2.5)
+    worlds.written()
     for first in (1, 10, 100):
         for text in ("lamp", "la", "lamp 0"):
             query = f'{{ searchThings(text: "{text}", first: {first}) {{ nodes {{ path }} complete }} }}'

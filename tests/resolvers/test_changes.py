@@ -23,8 +23,8 @@ from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.model_writes import KEYS, Model, RandomEdits
-from tests.recorded_reads import ReadRecorder
 from tests.selection import examples
+from tests.stores import ReadRecorder
 
 POLL_SECONDS = 0.005
 WAIT_SECONDS = 60.0

@@ -11,31 +11,25 @@ from resolvers.session.request import Request
 from store.engine import ReadUsage, Store
 from store.model.keys import node_key
 from store.model.paths import parse_path
-from store.model.records import Item
 from store.writing.create_update import Create, Edit
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY
+from tests.stores import Interrupted
 from tests.systems.writing import Clients
 
 BY_PATH = "query ($path: Path!) { categoryNode(path: $path) { path } }"
 BY_ID = "query ($id: ID!) { node(id: $id) { ... on CategoryNode { path } } }"
 
 
-class WrittenBetween:
+def written_between(store: Store, edits: dict[int, Edit]) -> Any:
     """A store to which another process writes right before some of the reads, by their numbers."""
 
-    def __init__(self, store: Store, edits: dict[int, Edit]) -> None:
-        self._store, self._edits, self.reads = store, edits, 0
+    async def before(read: int) -> None:
+        if edit := edits.pop(read, None):
+            await write(store, edit)
 
-    async def get(self, *arguments: Any, **options: Any) -> list[Item | None]:
-        self.reads += 1
-        if edit := self._edits.pop(self.reads, None):
-            await write(self._store, edit)
-        return await self._store.get(*arguments, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+    return Interrupted(store, "get", before=before)
 
 
 async def write(store: Store, *edits: Edit) -> None:
@@ -64,24 +58,24 @@ async def test_a_node_that_is_moved_to_and_fro_is_found_by_its_path(
 ) -> None:
     await plant(store)
     moves = [move("r/b/x", "r/a/x"), move("r/a/x", "r/b/x")]
-    between = WrittenBetween(store, {read: moves[number % 2] for number, read in enumerate(reads)})
-    answer = await Clients(between).ask(BY_PATH, path=asked)  # type: ignore[arg-type]
-    assert answer["categoryNode"] is not None, between.reads
+    between = written_between(store, {read: moves[number % 2] for number, read in enumerate(reads)})
+    answer = await Clients(between).ask(BY_PATH, path=asked)
+    assert answer["categoryNode"] is not None, between.calls
 
 
 @pytest.mark.parametrize("target", ["r/a/x", "o/p/x", "x"])
 async def test_a_node_that_moves_is_found_by_its_id(store: Store, target: str) -> None:
     node_id = await plant(store)
-    between = WrittenBetween(
+    between = written_between(
         store, {2: move("r/b/x", target), 3: Create(CATEGORY, ("r", "b", "x"), "CATEGORY", "x", {})}
     )
-    answer = await Clients(between).ask(BY_ID, id=node_id)  # type: ignore[arg-type]
+    answer = await Clients(between).ask(BY_ID, id=node_id)
     assert answer["node"] == {"path": target}
 
 
 async def test_a_node_that_is_deleted_costs_three_reads(store: Store) -> None:
     node_id = await plant(store)
-    between = WrittenBetween(store, {2: Delete(CATEGORY, ("r", "b", "x"), Policy.CASCADE)})
-    request = Request(between, {"category": CATEGORY})  # type: ignore[arg-type]
+    between = written_between(store, {2: Delete(CATEGORY, ("r", "b", "x"), Policy.CASCADE)})
+    request = Request(between, {"category": CATEGORY})
     assert await find_nodes(request, [(("category", node_id), NoSelection())]) == [None]
     assert request.reads.requests == 3

@@ -12,33 +12,13 @@ from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.engine import Store
 from store.model.keys import node_key, subtree
+from tests import stores
 from tests.model import Ground, Model
+from tests.stores import Interrupted
 
 MODEL, GROUND = Model("ground", {("a",): "AREA", ("a", "b"): "AREA"}), Ground.definition()
 SPAN = subtree("ground#a", "#")
 KEY = node_key("ground", ("a", "b"))
-
-
-class SlowStore:
-    """A store whose reads return what is stored when they begin, and end when `may_end` is set."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
-        if name not in ("get", "nodes", "range", "count"):
-            return found
-
-        async def delayed(*arguments: Any, **options: Any) -> Any:
-            result = await found(*arguments, **options)
-            self.begun.set()
-            with contextlib.suppress(asyncio.CancelledError):  # as an answer that was on its way already
-                await self.may_end.wait()
-            return result
-
-        return delayed
 
 
 READS: dict[str, Callable[[Request], Awaitable[Any]]] = {
@@ -54,12 +34,19 @@ READS: dict[str, Callable[[Request], Awaitable[Any]]] = {
 @pytest.mark.parametrize("name", READS)
 async def test_a_late_read_of_a_discarded_state_adds_nothing(name: str, store: Store) -> None:
     await MODEL.plant(store)
-    slow, page_cache = SlowStore(store), PageCache(1_000_000)
-    request = Request(slow, {"ground": GROUND}, page_cache=page_cache)  # type: ignore[arg-type]
+    begun, may_end, page_cache = asyncio.Event(), asyncio.Event(), PageCache(1_000_000)
+
+    async def end(_: int) -> None:
+        begun.set()
+        with contextlib.suppress(asyncio.CancelledError):  # as an answer that was on its way already
+            await may_end.wait()
+
+    slow: Any = Interrupted(store, *stores.READS, after=end)
+    request = Request(slow, {"ground": GROUND}, page_cache=page_cache)
     late = asyncio.ensure_future(READS[name](request))
-    await slow.begun.wait()
+    await begun.wait()
     request.discard_reads()
-    slow.may_end.set()
+    may_end.set()
     with pytest.raises(asyncio.CancelledError):
         await late
     await asyncio.sleep(0)

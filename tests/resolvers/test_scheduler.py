@@ -11,7 +11,7 @@ from store.errors import Unavailable
 from store.model.keys import Key, tree_version_key
 from store.model.records import Item
 from tests.model import Ground
-from tests.recorded_reads import ReadRecorder
+from tests.stores import ReadRecorder
 from tests.systems.asking import Client, plant
 
 VERSION = tree_version_key("ground#r")

@@ -8,8 +8,8 @@ import pytest
 from graph.hierarchies.locations import Location
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from tests.recorded_reads import ReadRecorder
 from tests.rights.asking import Server, caller
+from tests.stores import ReadRecorder
 
 TREES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Lincoln", "CITY"), ("US/MO", "STATE"),

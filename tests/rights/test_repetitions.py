@@ -20,10 +20,10 @@ from store.model.records import key_of
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
-from tests.recorded_reads import ReadRecorder
 from tests.rights.asking import Server, caller, codes
 from tests.selection import examples
 from tests.store.writing.journaled import SMALL, SOON
+from tests.stores import ReadRecorder
 
 pytestmark = pytest.mark.both_stores
 

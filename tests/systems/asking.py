@@ -17,8 +17,8 @@ from store.engine import Store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests.answers import answer_to
-from tests.recorded_reads import ReadRecorder
 from tests.schemas import schema_of
+from tests.stores import ReadRecorder
 
 _MANY = 1_000_000
 BOUNDLESS = BudgetLimits(10_000_000, 10**9, 10**9, 1e9)

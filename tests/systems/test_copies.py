@@ -1,6 +1,5 @@
 """Copies of stores: keys are copied, and one that is revoked meanwhile is revoked in the copy."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,27 +7,13 @@ import pytest
 
 from store.api_keys import add_key, find_keys, new_key, revoke_key
 from store.engine import ReadUsage, Store
-from store.model.records import Change
 from store.transfer.copy import Copy, new_store
 from store.writing.create_update import Create
 from store.writing.edit_request import EditOptions
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
-
-
-class RevokedMeanwhile:
-    """A target of a copy, during which somebody revokes a key in the source."""
-
-    def __init__(self, target: Store, source: Store, key_id: str) -> None:
-        self._target, self._source, self._key_id = target, source, key_id
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._target, name)
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        await self._target.commit(changes)
-        await revoke_key(self._source, self._key_id)
+from tests.stores import Interrupted
 
 
 @pytest.mark.both_stores
@@ -38,7 +23,7 @@ async def test_a_key_that_is_revoked_during_a_copy_is_revoked_in_it(store: Store
     await add_key(store, new_key("shop", ["read:category"], None)[0])
     (key,) = await find_keys(store, ReadUsage())
     async with new_store(f"sqlite:///{tmp_path}/copy.db") as new:
-        target: Any = RevokedMeanwhile(new, store, key.id)
+        target: Any = Interrupted(new, "commit", after=lambda _: revoke_key(store, key.id))
         await Copy(store, target).run()
         assert [one.revoked_at is not None for one in await find_keys(new, ReadUsage())] == [True]
         again = await Writer(new).write(edit, ReadUsage(), EditOptions(key="spring-7"))

@@ -15,9 +15,10 @@ from resolvers.session.request import Request
 from store.engine import Store
 from store.writing.writer import Writer
 from tests.answers import answer_to
-from tests.late_indexes import late_stores
+from tests.schemas import schema_of
 from tests.selection import thorough
-from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES
+from tests.systems.writing import CLASSES, DEFINITIONS
+from tests.tables import late_stores
 from tests.user_errors import take_user_errors, with_user_errors
 
 LAG = 0.3
@@ -46,8 +47,7 @@ class Server:
         self.store = store
         kept, writer = PageCache(1_000_000, TreeVersionCache(SETTLE)), Writer(store)
         self._execution = Execution(
-            SCHEMA,
-            TYPES,
+            *schema_of(*CLASSES),
             lambda: Context(Request(store, DEFINITIONS, page_cache=kept, writer=writer, settle_seconds=SETTLE)),
             cache=ResponseCache(1_000_000),
         )

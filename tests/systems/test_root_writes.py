@@ -1,7 +1,6 @@
 """How often roots are written: the index partition of all roots of a hierarchy takes 1,000 writes a second in all."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from graph.hierarchies.categories import CategoryNode
 from store.engine import ReadUsage, Store
@@ -15,6 +14,7 @@ from store.writing.positions import Side
 from store.writing.writer import Writer
 from tests import invariants
 from tests.reordering import reorder
+from tests.stores import StoreProxy
 from tests.systems.asking import plant
 
 ROOTS = "category"  # the partition of all roots in `by_parent`
@@ -23,16 +23,13 @@ CATEGORY = CategoryNode.definition()
 TREE = ["", "/a", "/a/b", "/a/b/c", "/a/d", "/e"]
 
 
-class IndexWrites:
+class IndexWrites(StoreProxy):
     """A store that counts the writes to one partition of `by_parent`: items with other attributes than before."""
 
     def __init__(self, store: Store, partition: str) -> None:
-        self._store = store
+        super().__init__(store)
         self._partition = partition
         self.count = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
     async def commit(self, changes: Sequence[Change]) -> None:
         for change in changes:

@@ -2,9 +2,8 @@
 something.
 """
 
-import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from random import Random
@@ -44,11 +43,12 @@ from tests.rights.asking import Server, caller
 from tests.search_model import NodeWords
 from tests.selection import examples
 from tests.serving import serving
+from tests.stores import Interrupted, once
 from tests.systems.asking import plant
+from tests.waiting import eventually
 
 SOON = MoveTiming(0.0, 0.0, 5.0, 5.0)
 AT = "2026-01-01T00:00:00.000Z"
-WAIT_SECONDS = 60.0
 
 # -- two servers -------------------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ async def test_servers_with_and_without_a_level_and_a_searched_attribute(
         assert LACKS not in caplog.text
 
         after = start(shop_after)
-        wait_for(lambda: f"{LACKS}serial of PRODUCT, the places of DEPARTMENT" in caplog.text)
+        eventually(lambda: f"{LACKS}serial of PRODUCT, the places of DEPARTMENT" in caplog.text)
         words, places = after.refusals()
         assert words == f"{LACKS}serial of PRODUCT.{WAY_OUT}"
         assert places.startswith(f"{LACKS}the places of DEPARTMENT")
@@ -132,7 +132,7 @@ async def test_servers_with_and_without_a_level_and_a_searched_attribute(
         assert [one for one, is_fixed in results if not is_fixed] == [
             one for one in await findings(store, shop_after.Shop.definition()) if "OFFER" in one
         ]
-        wait_for(lambda: "errors" not in after.post('{ searchShops(text: "zulu") { complete } }'))
+        eventually(lambda: "errors" not in after.post('{ searchShops(text: "zulu") { complete } }'))
         assert after.found("zulu") == ["Tools/axe", "Tools/saw"]
         assert after.found("acme") == ["Tools/saw"], "a level that is gone is not served"
         assert before.found("zulu") == [], "which it does not search"
@@ -156,13 +156,6 @@ async def test_servers_with_and_without_a_level_and_a_searched_attribute(
     await invariants.check(store, {"shop": shop_after.Shop.definition()})
     for module in (shop_before, shop_after):
         assert not [one for one in await findings(store, module.Shop.definition()) if "search" in one]
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    """Ask again until it holds, as for what a server knows since a second."""
-    end = time.monotonic() + WAIT_SECONDS
-    while not holds():
-        assert time.monotonic() < end
 
 
 # -- random writes -----------------------------------------------------------------------------------------------------
@@ -260,22 +253,6 @@ async def test_no_search_of_any_version_lacks_something_on_both_stores(store: St
 # -- writes that a repair overtakes ------------------------------------------------------------------------------------
 
 
-class Overtaken:
-    """A store in which, before one of its commits, something else happens."""
-
-    def __init__(self, store: Store, before: Callable[[], Awaitable[object]], commits: int = 1) -> None:
-        self._store, self._before, self._left = store, before, commits
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Any) -> None:
-        self._left -= 1
-        if self._left == 0:
-            await self._before()
-        await self._store.commit(changes)
-
-
 async def plan_of(hierarchy: Hierarchy, *paths: str, code: str = "old") -> ImportPlan:
     plan = ImportPlan(hierarchy)
     for number, path in enumerate(paths):
@@ -291,7 +268,7 @@ async def all_nodes(store: Store) -> list[Record]:
 @pytest.mark.parametrize("how", ["an edit", "a new root", "an import", "an import of a new tree"])
 async def test_a_write_that_a_repair_overtakes_has_the_items_that_it_made(store: Store, how: str) -> None:
     await load(store, await plan_of(NOTES, "r", "r/a"), LoadResult())
-    overtaken = cast(Store, Overtaken(store, lambda: repaired(store, ALL)))
+    overtaken = cast(Store, Interrupted(store, "commit", before=once(1, lambda: repaired(store, ALL))))
     if how in ("an edit", "a new root"):
         path = ("r", "new") if how == "an edit" else ("new",)
         await Writer(overtaken).write(Create(NOTES, path, "CATEGORY", "x", {"code": "1"}), ReadUsage())
@@ -320,7 +297,7 @@ async def test_a_repair_does_not_end_before_a_large_move_that_began_before_it(
             patch.setattr(MoveWorker, "finish", nothing)
             results.extend(await repaired(store, everything))
 
-    writer = Writer(cast(Store, Overtaken(store, repair, commits=3)), SOON)
+    writer = Writer(cast(Store, Interrupted(store, "commit", before=once(3, repair))), SOON)
     await writer.write(Move(notes, ("r", "a"), ("o", "a")), ReadUsage())
     await writer.move_worker.finished()
     assert any("a large move is running" in text and not is_fixed for text, is_fixed in results)

@@ -21,10 +21,11 @@ from store.model.paths import parse_path
 from tests.engines import Engine
 from tests.model import Ground
 from tests.proxy import Call, Fault, Forward, Proxy, cancelled, dropped, refused, status, throttled
-from tests.serving import await_ready, serving
+from tests.serving import serving
 from tests.systems.asking import plant
 from tests.time_limits import Held, TimeLimits
 from tests.user_errors import take_user_errors, with_user_errors
+from tests.waiting import until
 
 WRITES, READS, ALL = "TransactWriteItems", "BatchGetItem", 1000
 CREATE = """mutation($key: String!, $once: String, $parent: GroundBy) {
@@ -235,7 +236,11 @@ async def test_an_outage_is_told_and_ends_without_a_restart(
             assert "127.0.0.1" not in broken["errors"][0]["message"]
 
             engine.start()
-            await asyncio.to_thread(await_ready, str(client.base_url.join("/readyz")))
+
+            async def is_ready() -> bool:
+                return (await client.get("/readyz")).status_code == 200
+
+            await until(is_ready)
             assert (await client.post("/graphql", json=QUERY)).json() == fine
 
 

@@ -8,17 +8,16 @@ from graph.execution.operation import Execution
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
-from graph.schema import build_schema
 from resolvers.access.grants import Grants
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.engine import Store
 from store.writing.writer import Writer
 from tests.answers import answer_to
+from tests.schemas import schema_of
 from tests.user_errors import take_user_errors, with_user_errors
 
 CLASSES = [Location, CategoryNode, AssetNode]
-SCHEMA, TYPES = build_schema(CLASSES)
 DEFINITIONS = {cls.name: cls.definition() for cls in CLASSES}
 
 
@@ -29,7 +28,7 @@ class Clients:
         self.store, self._grants = store, grants
         self._writer = Writer(store) if writes else None
         self._kept = PageCache(10_000_000, TreeVersionCache(0.0))
-        self._execution = Execution(SCHEMA, TYPES, self._context)
+        self._execution = Execution(*schema_of(*CLASSES), self._context)
         self.request = Request(store, DEFINITIONS)
 
     def _context(self) -> Context:

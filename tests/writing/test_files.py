@@ -8,8 +8,7 @@ import ctypes
 import os
 import shlex
 import sqlite3
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
@@ -32,6 +31,7 @@ from store.transfer.copy import put_back
 from store.writing.create_update import Create
 from store.writing.writer import Writer
 from tests.servers import Server
+from tests.waiting import until
 
 CREATE = """
 mutation ($key: String!) {
@@ -79,7 +79,7 @@ async def served(path: Path, name: str = "server", *prepare: Callable[[], None])
         await server.start(*prepare)
         yield server
     finally:
-        await server.close()
+        server.kill()
 
 
 async def create(server: Server, key: str) -> str | None:
@@ -93,17 +93,13 @@ async def listed(server: Server) -> list[str]:
     return [node["name"] for node in answer["data"]["category"]["children"]["nodes"]]
 
 
+async def lists(server: Server, *names: str) -> bool:
+    return await listed(server) == [*names]
+
+
 async def status(server: Server, path: str, **options: Any) -> int:
     async with httpx.AsyncClient() as client:
         return (await client.request("POST" if options else "GET", server.url + path, **options)).status_code
-
-
-async def until(answer: Callable[[], Awaitable[object]], expected: object) -> None:
-    """Ask until the answer is the expected one; another file is looked for once a second."""
-    end = time.monotonic() + 60
-    while (found := await answer()) != expected:
-        assert time.monotonic() < end, found
-        await asyncio.sleep(0.02)
 
 
 async def findings(path: Path) -> list[str]:
@@ -135,11 +131,11 @@ async def test_another_file_is_served_with_its_api_keys_and_nothing_of_the_forme
             assert (await server.ask(one))["data"] == {"category": {"name": "former"}}
             assert await status(server, "/graphql", **asked) == 200
         os.replace(tonight, path)
-        await until(partial(listed, server), ["new"])
+        await until(partial(lists, server, "new"))
         assert (await server.ask(one))["data"] == {"category": None}
         assert await status(server, "/graphql", **asked) == 401
         assert await status(server, "/readyz") == 200
-        assert "was replaced or changed; it is opened again" in server.said.read_text()
+        assert "was replaced or changed; it is opened again" in server.said()
     assert await findings(path) == []
 
 
@@ -152,7 +148,7 @@ async def test_a_link_to_another_file_is_followed_and_each_file_keeps_what_was_w
     async with served(path) as server:
         assert await create(server, "before") is None
         os.replace(link, path)
-        await until(partial(listed, server), ["2"])
+        await until(partial(lists, server, "2"))
         assert await create(server, "after") is None
         server.kill()
     for file, names in zip(files, (["1", "before"], ["2", "after"]), strict=True):
@@ -174,12 +170,12 @@ async def test_a_file_that_cannot_be_written_is_read_until_others_write_it(folde
         assert error["message"] == (
             "The store is read-only: its file, or the directory of the file, cannot be written."
         )
-        assert "cannot be written; it is opened read-only" in server.said.read_text()
+        assert "cannot be written; it is opened read-only" in server.said()
         os.chmod(folder, 0o700)
         os.chmod(path, 0o644)
         async with served(path, "writer") as writer:
             assert await create(writer, "b") is None
-            await until(partial(listed, server), ["a", "b"])
+            await until(partial(lists, server, "a", "b"))
         assert await listed(server) == ["a", "b"]
         assert await status(server, "/readyz") == 200
 

@@ -12,8 +12,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from commands.main import app_of
 from store.errors import BadInput, NoTable
+from tests.cli import app_of
 from tests.commands.conftest import Clade
 from tests.conftest import CLADE
 

@@ -21,9 +21,9 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from commands.importing.files import Source
-from commands.main import app_of
 from store.errors import BadInput
 from store.transfer.formats.lines import MAX_LINE_BYTES
+from tests.cli import app_of
 from tests.real_files import STARBUCKS, TAXONOMY, real_file
 
 Clade = Callable[..., Result]

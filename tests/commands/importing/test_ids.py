@@ -13,12 +13,12 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from commands.main import app_of
 from store.engine import ReadUsage
 from store.errors import BadInput, Unavailable
 from store.writing.create_update import Edit
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.writer import Writer
+from tests.cli import app_of
 
 Clade = Callable[..., Result]
 

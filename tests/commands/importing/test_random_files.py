@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from commands.main import app_of
 from store.connect import open_store
 from tests import engines, invariants
+from tests.cli import app_of
 from tests.commands.importing.import_model import BAD_ID, BAD_PRICE, OPEN, Import, Options, Outcome, Part, Row, Stored
 from tests.commands.importing.import_model import Path as NodePath
 from tests.selection import examples

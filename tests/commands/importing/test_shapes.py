@@ -16,7 +16,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from commands.main import app_of
+from tests.cli import app_of
 
 Clade = Callable[..., Result]
 NodePath = tuple[str, ...]

@@ -14,8 +14,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from commands.main import app_of
 from store.errors import BadInput
+from tests.cli import app_of
 from tests.commands.importing.test_files import stored, table
 
 Clade = Callable[..., Result]

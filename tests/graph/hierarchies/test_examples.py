@@ -3,7 +3,6 @@
 import json
 
 import httpx
-import pytest
 
 from graph.app import create_app
 from graph.hierarchies.examples import Example, Sample, example_queries
@@ -74,21 +73,20 @@ def test_all_examples_find_something_in_the_demo_data(demo_server):
     assert "errors" not in ask(demo_server, again)
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        (OWN, ["MyThings", "Breadcrumb", "OneLevel", "CreateMyThing"]),
-        (ONE_LEVEL, ["Tags", "Breadcrumb", "CreateTag"]),
-    ],
-)
-async def test_all_examples_fit_a_hierarchy_of_ones_own_empty_and_filled(tmp_path, text, names):
-    (tmp_path / "own.py").write_text(text)
+def test_a_hierarchy_of_one_level_has_no_list_of_one_level(tmp_path):
+    (tmp_path / "tag.py").write_text(ONE_LEVEL)
+    examples = example_queries(served(str(tmp_path / "tag.py")), {}, writable=True)
+    assert [one.name for one in examples] == ["Tags", "Breadcrumb", "CreateTag"]
+
+
+async def test_all_examples_fit_a_hierarchy_of_ones_own_empty_and_filled(tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
     store = f"sqlite:///{tmp_path / 'clade.db'}"
     async with opened(store, make=True):
         pass
     with serving(create_app(Settings(store=store, hierarchies=str(tmp_path / "own.py"), writes="on"))) as url:
         empty = shown(url)
-        assert [one.name for one in empty] == names
+        assert [one.name for one in empty] == ["MyThings", "Breadcrumb", "OneLevel", "CreateMyThing"]
         for example in empty:
             assert "errors" not in ask(url, example), example
         *_, create = empty
@@ -102,13 +100,12 @@ async def test_all_examples_fit_a_hierarchy_of_ones_own_empty_and_filled(tmp_pat
             assert "errors" not in ask(url, example), example
 
 
-@pytest.mark.parametrize("level", ["MALL", "SHOP"])
-async def test_the_new_node_has_the_attributes_that_its_level_requires(tmp_path, level):
+async def test_the_new_node_has_the_attributes_that_its_level_requires(tmp_path):
     store = planted(tmp_path / "clade.db", Place, [(["Mall"], "MALL")])
-    sample = Sample("Mall", "Mall/Ada" if level == "SHOP" else "Mall", level)
-    create = example_queries([Place], {"place": sample}, writable=True)[-1]
     with serving(create_app(Settings(store=store, hierarchies="tests.classes.shops", writes="on"))) as url:
-        assert "errors" not in ask(url, create)
+        for sample in (Sample("Mall", "Mall", "MALL"), Sample("Mall", "Mall/Ada", "SHOP")):
+            create = example_queries([Place], {"place": sample}, writable=True)[-1]
+            assert "errors" not in ask(url, create)
 
 
 def test_examples_show_no_path_to_who_may_not_read_it(demo_store):

@@ -46,32 +46,16 @@ def only_error(answer):
 # Accepted requests
 
 
-@pytest.mark.parametrize(
-    ("query", "parameters", "data"),
-    [
-        ("{ hello }", {}, HELLO),
+def test_an_operation_is_answered_by_post(client):
+    two = "query A { hello } query B($times: Int!) { hello(times: $times) }"
+    for query, parameters, data in (
         ("{ hello }", {"operationName": ""}, HELLO),
-        (
-            "query A { hello } query B($times: Int!) { hello(times: $times) }",
-            {"variables": {"times": 2}, "operationName": "B"},
-            TWICE,
-        ),
+        (two, {"variables": {"times": 2}, "operationName": "B"}, TWICE),
         ('{ hello(name: "東京 🏙 \\u0041") }', {}, {"hello": "Hello 東京 🏙 A!"}),
-        ("mutation { change }", {}, {"change": 1}),
-    ],
-)
-def test_an_operation_is_answered_by_post(client, query, parameters, data):
-    answer = ask(client, query, **parameters)
-    assert (answer.status_code, answer.json()) == (200, {"data": data})
-    assert data.get("hello", "") in answer.content.decode()
-
-
-def test_a_get_has_variables_as_json_and_a_head_its_headers_and_no_body(client):
-    query = "query($times: Int!) { hello(times: $times) }"
-    params = {"query": query, "variables": '{"times": 2}', "extensions": ""}
-    answer, head = client.get("/graphql", params=params), client.head("/graphql", params=params)
-    assert answer.json() == {"data": TWICE}
-    assert (head.status_code, head.content) == (200, b"")
+    ):
+        answer = ask(client, query, **parameters)
+        assert (answer.status_code, answer.json()) == (200, {"data": data})
+        assert data["hello"] in answer.content.decode()
 
 
 def test_reads_are_reported_on_request(client):
@@ -79,48 +63,40 @@ def test_reads_are_reported_on_request(client):
     assert asked["extensions"] == {"reads": {"requests": 2, "rounds": 1, "items": 7, "units": 1}}
     traced = ask(client, "{ hello }", headers={"clade-reads": "2"}).json()["extensions"]["reads"]
     assert list(traced) == ["requests", "rounds", "items", "units", "fromCache", "calls", "moreCalls"]
-    assert "extensions" not in ask(client, "{ hello }").json()
-    assert "extensions" not in ask(client, "{ hello }", headers={"clade-reads": "0"}).json()
-    assert "extensions" not in ask(client, "{ hello }", headers={"clade-reads": "3"}).json()
+    for headers in ({}, {"clade-reads": "0"}, {"clade-reads": "3"}):
+        assert "extensions" not in ask(client, "{ hello }", headers=headers).json()
 
 
-@pytest.mark.parametrize(
-    ("accept", "content_type"),
-    [
-        ("", JSON),
-        ("*/*", JSON),
-        ("application/*", JSON),
-        (JSON, JSON),
-        (GRAPHQL, GRAPHQL),
-        (f"{JSON}, {GRAPHQL}", GRAPHQL),
-        (f"{GRAPHQL};q=0.5, {JSON};q=0.9", JSON),
-        (f"{GRAPHQL}, {JSON};q=0.9", GRAPHQL),
-        (f"{GRAPHQL}, */*", GRAPHQL),
-        (f"{JSON};q=0, */*", GRAPHQL),
-        (f"{GRAPHQL};q=0.1, application/*;q=0.5", JSON),
-        ("APPLICATION/JSON ; Charset=UTF-8", JSON),
-        (BROWSER, JSON),
-        (f"{GRAPHQL}, {JSON}, text/event-stream, multipart/mixed", GRAPHQL),
-        (f"{GRAPHQL}, x/{'y' * 20_000}", GRAPHQL),
-    ],
-)
-def test_the_response_has_the_media_type_of_the_highest_quality(client, accept, content_type):
-    answer = ask(client, "{ hello }", accept=accept)
-    assert (answer.status_code, answer.headers["content-type"]) == (200, f"{content_type}; charset=utf-8")
+HIGHEST = {
+    "": JSON,
+    "*/*": JSON,
+    f"{JSON}, {GRAPHQL}": GRAPHQL,
+    f"{GRAPHQL};q=0.5, {JSON};q=0.9": JSON,
+    f"{GRAPHQL}, */*": GRAPHQL,
+    f"{JSON};q=0, */*": GRAPHQL,
+    f"{GRAPHQL};q=0.1, application/*;q=0.5": JSON,
+    "APPLICATION/JSON ; Charset=UTF-8": JSON,
+    BROWSER: JSON,
+    f"{GRAPHQL}, x/{'y' * 20_000}": GRAPHQL,
+}
 
 
-@pytest.mark.parametrize("accept", ["image/png", "text/html", f"{JSON};q=0", "*/*;q=0", f"{GRAPHQL};q=x"])
-def test_an_accept_header_without_either_type_is_406_in_json(client, accept):
-    answer = ask(client, "{ hello }", accept=accept)
-    assert (answer.status_code, answer.headers["content-type"]) == (406, f"{JSON}; charset=utf-8")
-    assert GRAPHQL in only_error(answer)["message"]
+def test_the_response_has_the_media_type_of_the_highest_quality(client):
+    for accept, content_type in HIGHEST.items():
+        answer = ask(client, "{ hello }", accept=accept)
+        assert (answer.status_code, answer.headers["content-type"]) == (200, f"{content_type}; charset=utf-8"), accept
 
 
-@pytest.mark.parametrize(
-    "content_type", [JSON, "Application/JSON", f"{JSON};charset=utf-8", f'{JSON}; charset="UTF-8"']
-)
-def test_all_spellings_of_json_in_utf_8_are_accepted(client, content_type):
-    assert send(client, '{"query": "{ hello }"}', content_type).status_code == 200
+def test_an_accept_header_without_either_type_is_406_in_json(client):
+    for accept in ("image/png", "text/html", f"{JSON};q=0", "*/*;q=0", f"{GRAPHQL};q=x"):
+        answer = ask(client, "{ hello }", accept=accept)
+        assert (answer.status_code, answer.headers["content-type"]) == (406, f"{JSON}; charset=utf-8"), accept
+        assert GRAPHQL in only_error(answer)["message"]
+
+
+def test_all_spellings_of_json_in_utf_8_are_accepted(client):
+    for content_type in ("Application/JSON", f"{JSON};charset=utf-8", f'{JSON}; charset="UTF-8"'):
+        assert send(client, '{"query": "{ hello }"}', content_type).status_code == 200, content_type
 
 
 # Rejected requests
@@ -128,25 +104,19 @@ def test_all_spellings_of_json_in_utf_8_are_accepted(client, content_type):
 BODY = b'{"query": "{ hello }"}'
 
 
-@pytest.mark.parametrize(
-    ("method", "sent", "status", "allowed", "said"),
-    [
+def test_another_content_type_or_method_and_a_batch_are_rejected_with_the_way_out(client):
+    for method, sent, status, allowed, said in (
         *[
             ("POST", {"content": BODY, "headers": {"content-type": kind}}, 415, None, JSON)
-            for kind in ("", "text/plain", f"{JSON}; charset=utf-16", "application/graphql", "multipart/form-data")
+            for kind in ("", "text/plain", f"{JSON}; charset=utf-16", "multipart/form-data")
         ],
         ("PUT", {}, 405, "GET, HEAD, POST", "PUT"),
-        ("OPTIONS", {}, 405, "GET, HEAD, POST", "OPTIONS"),
         ("GET", {"params": {"query": "mutation { change }"}}, 405, "POST", "POST"),
         ("POST", {"json": [{"query": "{ hello }"}]}, 400, None, "in a separate request"),
-    ],
-)
-def test_another_content_type_or_method_and_a_batch_are_rejected_with_the_way_out(
-    client, method, sent, status, allowed, said
-):
-    answer = client.request(method, "/graphql", **sent)
-    assert (answer.status_code, answer.headers.get("allow")) == (status, allowed)
-    assert said in only_error(answer)["message"]
+    ):
+        answer = client.request(method, "/graphql", **sent)
+        assert (answer.status_code, answer.headers.get("allow")) == (status, allowed)
+        assert said in only_error(answer)["message"]
 
 
 def test_a_body_at_the_limit_is_accepted_and_one_byte_more_is_413(client):
@@ -169,52 +139,34 @@ def test_a_get_without_a_query_is_400_for_a_client_and_a_page_for_a_browser(clie
     assert asked.json() == {"data": HELLO}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(b"", b"{", b"\xff\xfe", b"\xef\xbb\xbf{}", b"[" * 10_000, b"null", b"7", b'"{ hello }"', b"{}"),
-        *(b'{"query": %s}' % query for query in (b"null", b"7", b'["{ hello }"]', b'"\xff"', b'"\\ud800"')),
-        *(
-            b'{"query": "{ hello }", %s}' % more
-            for more in (
-                *(b'"variables": []', b'"variables": "{}"', b'"variables": {"a": NaN}'),
-                *(b'"operationName": 0', b'"operationName": {}', b'"extensions": false'),
-                b'"variables": ' + b'{"a": ' * 2_000 + b"1" + b"}" * 2_000,
-            )
-        ),
-    ],
-)
-def test_an_invalid_body_is_400(client, body):
-    answer = send(client, body)
-    assert answer.status_code == 400
-    assert only_error(answer)["extensions"] == {"code": "BAD_REQUEST"}
+BODIES = [
+    *(b"", b"{", b"\xff\xfe", b"\xef\xbb\xbf{}", b"[" * 10_000, b"null", b"7", b'"{ hello }"', b"{}"),
+    *(b'{"query": %s}' % query for query in (b"null", b"7", b'["{ hello }"]', b'"\xff"', b'"\\ud800"')),
+    *(
+        b'{"query": "{ hello }", %s}' % more
+        for more in (
+            *(b'"variables": []', b'"variables": "{}"', b'"variables": {"a": NaN}'),
+            *(b'"operationName": 0', b'"operationName": {}', b'"extensions": false'),
+            b'"variables": ' + b'{"a": ' * 2_000 + b"1" + b"}" * 2_000,
+        )
+    ),
+]
+QUERY_STRINGS = ["query=%FF", *[f"query={{hello}}&{more}" for more in ("variables={", "variables=7", "extensions=[]")]]
 
 
-@pytest.mark.parametrize("number", ["1e309", "-1e400", "9" * 400])
+def test_an_invalid_body_or_query_string_is_400(client):
+    refused = [send(client, body) for body in BODIES] + [client.get(f"/graphql?{one}") for one in QUERY_STRINGS]
+    assert [answer.status_code for answer in refused] == [400] * len(refused)
+    assert [only_error(answer)["extensions"] for answer in refused] == [{"code": "BAD_REQUEST"}] * len(refused)
+    assert only_error(client.get("/graphql", params={"query": ""}))["extensions"]["code"] == PARSE
+
+
+@pytest.mark.parametrize("number", ["-1e400", "9" * 400])
 def test_the_error_of_a_number_that_no_float_holds_names_the_range(client, number):
     way_out = "is not JSON in UTF-8 whose numbers are less than 1.8e308."
     sent = send(client, b'{"query": "{ hello }", "variables": {"a": %s}}' % number.encode())
     asked = client.get("/graphql", params={"query": "{ hello }", "variables": f'{{"a": {number}}}'})
     assert [only_error(one)["message"] for one in (sent, asked)] == [f"The body {way_out}", f'"variables" {way_out}']
-
-
-@pytest.mark.parametrize("document", ["", " ", "#"])
-def test_an_empty_document_is_a_syntax_error(client, document):
-    sent = send(client, json.dumps({"query": document}).encode())
-    asked = client.get("/graphql", params={"query": document})
-    assert (sent.status_code, asked.status_code) == (400, 200)
-    for answer in (sent, asked):
-        assert only_error(answer)["extensions"]["code"] == "GRAPHQL_PARSE_FAILED"
-
-
-@pytest.mark.parametrize(
-    "query_string",
-    ["query=%FF", *(f"query={{hello}}&{more}" for more in ("variables={", "variables=7", "extensions=[]"))],
-)
-def test_an_invalid_query_string_is_400(client, query_string):
-    answer = client.get(f"/graphql?{query_string}")
-    assert answer.status_code == 400
-    assert only_error(answer)["extensions"] == {"code": "BAD_REQUEST"}
 
 
 PARSE, INVALID, INPUT = "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED", "BAD_USER_INPUT"
@@ -225,21 +177,15 @@ NO_OPERATION = "OPERATION_RESOLUTION_FAILURE"
 @pytest.mark.parametrize(
     ("query", "parameters", "code"),
     [
-        ("{", {}, PARSE),
-        ("{}", {}, PARSE),
-        ("{ box {} }", {}, PARSE),
+        ("", {}, PARSE),
+        ("#" * 5_000, {}, PARSE),
         ("{ box { ... {} } }", {}, PARSE),
-        ("{ box { ...A } } fragment A on Box {}", {}, PARSE),
         ("{ hello \0 }", {}, PARSE),
         ('{ hello(name: "\\uD800") }', {}, PARSE),
-        ("#" * 5_000, {}, PARSE),
         ("{" * 10_000, {}, PARSE),
         ("{ box " + "{ inner " * 1_000 + "}" * 1_001, {}, PARSE),
         ("{" + " a" * 9_999 + "}", {}, LIMIT),
         ("{ nothing }", {}, INVALID),
-        ("{" + " hello" * 1_500 + "}", {}, LIMIT),
-        ("{ hello(times: 99999999999) }", {}, INVALID),
-        ("{ hello(times: 1e400) }", {}, INVALID),
         ("{ hello(times: %s) }" % ("9" * 5_000), {}, INVALID),
         ("{ ...A } fragment A on Query { ...A }", {}, INVALID),
         ("subscription { hello }", {}, INVALID),
@@ -249,7 +195,6 @@ NO_OPERATION = "OPERATION_RESOLUTION_FAILURE"
         ("query($times: Int!) { hello(times: $times) }", {}, INPUT),
         ("query($times: Int!) { hello(times: $times) }", {"variables": {"times": "x"}}, INPUT),
         ("query($times: Int!) { hello(times: $times) }", {"variables": {"times": 10**30}}, INPUT),
-        ("query($times: Int!) { hello(times: $times) }", {"variables": {"times": {"a": []}}}, INPUT),
     ],
 )
 def test_an_operation_that_cannot_run_is_a_request_error(client, query, parameters, code):
@@ -281,6 +226,8 @@ def test_an_error_of_a_field_has_its_code_and_path(client):
         "data": {"hello": "Hello world!", "refused": None},
     }
     assert list(json.loads(answer.content)) == ["errors", "data"], "as the specification recommends"
+    answer = ask(client, "{ brokenWithoutNull }")
+    assert (answer.status_code, answer.json()["data"]) == (200, None), "it is no error of the request"
 
 
 def test_an_unexpected_error_is_logged_and_not_sent(client, caplog):
@@ -303,11 +250,6 @@ def test_one_cause_of_many_errors_is_logged_once(caplog):
     assert "once only" not in str(told)
 
 
-def test_null_data_after_an_error_is_not_a_request_error(client):
-    answer = ask(client, "{ brokenWithoutNull }")
-    assert (answer.status_code, answer.json()["data"]) == (200, None)
-
-
 def test_a_query_beyond_pythons_recursion_limit_is_an_error():
     query = "{ box " + "{ inner " * 180 + "{ name }" + "}" * 181
     with asking(limits=DocumentLimits(max_depth=1_000)) as client:
@@ -325,16 +267,6 @@ def test_an_internal_error_is_500_without_pythons_message(client):
     assert "orjson" not in answer.text.lower()
     assert answer.headers.get("connection") != "close"
     assert ask(client, "{ hello }").status_code == 200
-
-
-def test_a_disconnect_within_a_body_affects_no_other_request(client):
-    def broken_body():
-        yield b'{"query": '
-        raise ConnectionAbortedError
-
-    with pytest.raises(ConnectionAbortedError):
-        send(client, broken_body())
-    assert ask(client, "{ hello }").json() == {"data": {"hello": "Hello world!"}}
 
 
 @pytest.mark.skipif(

@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-from contextlib import AsyncExitStack
 
 import pytest
 
 from graph.app import create_app
-from graph.server.events import MAX_STREAMS
 from graph.settings import Settings
 from resolvers.lists.arguments import CursorKind, encode_cursor
 from store.engine import ReadUsage
@@ -68,8 +66,7 @@ async def test_a_long_log_comes_in_pages_of_whole_transactions_without_gaps(sqli
     async with following(sqlite) as server:
         start = (await server.ask(tree="a"))["data"]["changes"]["cursor"]
         await make(server, "a")
-        for number in range(230):
-            await make(server, "a", f"{number:03}")
+        await asyncio.gather(*[make(server, "a", f"{number:03}") for number in range(230)])
         async with server.client(after=start) as client:
             pages = [(await client.next()).page for _ in range(3)]
         assert [len(page["changes"]) for page in pages] == [100, 100, 31]
@@ -118,11 +115,11 @@ async def test_a_subscription_is_refused_without_the_media_type_and_by_head(sqli
             assert client.status == 405
 
 
-async def test_more_streams_than_the_bound_are_rejected_until_one_ends(sqlite):
+async def test_more_streams_than_the_bound_are_rejected_until_one_ends(sqlite, monkeypatch):
+    monkeypatch.setattr("graph.server.events.MAX_STREAMS", 2)
     async with following(sqlite) as server:
-        async with AsyncExitStack() as clients:
-            for _ in range(MAX_STREAMS):
-                await (await clients.enter_async_context(server.client())).next()
+        async with server.client() as one, server.client() as other:
+            assert [(await client.next()).name for client in (one, other)] == ["next", "next"]
             async with server.client() as one_more:
                 assert (await one_more.body())["errors"][0]["extensions"]["code"] == "OVERLOADED"
                 assert (one_more.status, one_more.headers["retry-after"]) == (503, "1")
@@ -141,11 +138,16 @@ async def test_an_internal_error_ends_the_stream_and_is_logged(sqlite, monkeypat
     assert "Unexpected error" in caplog.text
 
 
-async def test_a_stream_does_not_begin_while_the_store_is_unavailable(sqlite):
+async def test_a_stream_does_not_begin_while_the_store_is_unavailable_or_the_server_stops(sqlite):
     app = create_app(Settings(store=sqlite, log_level="error"))  # the table is not created
     async with app.lifespan(app), EventClient(app, CHANGES, tree="a") as client:
         assert (await client.body())["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
         assert (client.status, client.headers["retry-after"]) == (503, "1")
+    async with following(sqlite) as server:
+        server.streams.drain.stop()
+        async with server.client() as late:
+            assert (await late.body())["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
+            assert late.status == 503
 
 
 async def test_a_stream_without_events_has_heartbeats_and_lasts_longer_than_a_request_may(sqlite, monkeypatch):
@@ -168,37 +170,27 @@ async def test_a_client_that_reads_nothing_for_long_is_disconnected(sqlite, monk
         assert not client.has_ended  # the server closes the connection of a response that is not complete
 
 
-async def test_the_end_of_the_server_ends_streams_without_complete_and_refuses_new_ones(sqlite):
+async def test_the_end_of_the_server_ends_streams_without_complete(sqlite):
     async with following(sqlite) as server, server.client() as client:
         await client.next()
         server.streams.drain.stop()
         with pytest.raises(EOFError, match=r"^$"):
             await client.next()
         assert client.has_ended
-        async with server.client() as late:
-            assert (await late.body())["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
-            assert late.status == 503
 
 
-async def test_the_access_log_has_one_line_with_events_and_reads(sqlite, caplog):
-    async with following(sqlite) as server:
+async def test_trusted_documents_bind_streams_too_whose_line_in_the_log_has_events_and_reads(sqlite, tmp_path, caplog):
+    file = tmp_path / "trusted.json"
+    file.write_text(json.dumps({"changes": CHANGES}))
+    async with following(sqlite, trusted_documents=str(file)) as server:
         caplog.set_level("INFO", "clade.request")
         async with server.client() as client:
             await client.next()
             await make(server, "a")
             await client.next()
-        (record,) = [one for one in caplog.records if one.name == "clade.request"]
-        fields = record.fields
-        assert (record.levelname, fields["kind"], fields["operation"]) == ("INFO", "subscription", "Changes")
-        assert (fields["status"], fields["events"], fields["how"], fields["requests"]) == (200, 2, "streamed", 1)
-
-
-async def test_trusted_documents_bind_streams_too(sqlite, tmp_path):
-    file = tmp_path / "trusted.json"
-    file.write_text(json.dumps({"changes": CHANGES}))
-    async with following(sqlite, trusted_documents=str(file)) as server:
-        async with server.client() as client:
-            assert (await client.next()).page["changes"] == []
         async with server.client(query=CHANGES.replace("hasMore", "")) as client:
             assert (await client.next()).code == "FORBIDDEN"
             assert (await client.next()).name == "complete"
+        fields = next(one.fields for one in caplog.records if one.name == "clade.request")
+        assert (fields["kind"], fields["operation"], fields["how"]) == ("subscription", "Changes", "streamed")
+        assert (fields["status"], fields["events"], fields["requests"]) == (200, 2, 1)

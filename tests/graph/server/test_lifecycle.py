@@ -1,7 +1,5 @@
 """What a server logs at its start."""
 
-import asyncio
-
 import pytest
 
 from graph.server.lifecycle import log_undefined
@@ -11,6 +9,7 @@ from store.writing.create_update import Create
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY, LOCATION
+from tests.waiting import until
 
 pytestmark = pytest.mark.both_stores
 
@@ -29,6 +28,8 @@ async def test_a_hierarchy_that_no_class_defines_is_logged_as_long_as_it_has_nod
     assert await undefined_hierarchies(store, (), reads) == ["category", "location"]
     assert reads.requests == 1
     await writer.write(Delete(LOCATION, ("A",), Policy.REFUSE), ReadUsage())
-    async with asyncio.timeout(30):
-        while await undefined_hierarchies(store, {"category"}, ReadUsage()):  # noqa: ASYNC110  # an index may be late
-            await asyncio.sleep(0.05)
+
+    async def is_undefined_no_more() -> bool:  # an index may be late
+        return not await undefined_hierarchies(store, {"category"}, ReadUsage())
+
+    await until(is_undefined_no_more)

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+from itertools import product
 
 import pytest
 
-from graph.operation.document import PersistedDocuments, UnknownDocument, read_trusted
+from graph.operation.document import read_trusted
 from graph.settings import Settings
 from store.errors import BadInput
 from tests.graph.small_app import asking
@@ -51,35 +52,20 @@ def code(body):
     return error["extensions"]["code"]
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
+def test_a_persisted_document_is_executed_by_every_form_of_its_id(client):
+    for parameters in (
         {"documentId": HASHES[HELLO]},
         {"documentId": f"sha256:{HASHES[HELLO]}"},
         by_apollo(HASHES[HELLO]),
         {"query": "", **by_apollo(HASHES[HELLO])},
         {"query": HELLO, **by_apollo(HASHES[HELLO])},
         {"query": HELLO},
-    ],
-)
-def test_a_persisted_document_is_executed_by_every_form_of_its_id(client, parameters):
-    assert ask(client, **parameters) == ANSWER
-
-
-def test_a_trusted_query_is_accepted_by_get_and_a_mutation_is_not(client):
-    for parameters in (
-        {"documentId": HASHES[HELLO]},
-        {"extensions": json.dumps(by_apollo(HASHES[HELLO])["extensions"])},
     ):
-        asked = client.get("/graphql", params={"variables": '{"times": 2}', **parameters})
-        assert asked.json() == ANSWER
+        assert ask(client, **parameters) == ANSWER
+    asked = {"variables": '{"times": 2}', "extensions": json.dumps(by_apollo(HASHES[HELLO])["extensions"])}
+    assert client.get("/graphql", params=asked).json() == ANSWER
     assert client.get("/graphql", params={"documentId": HASHES[CHANGE]}).status_code == 405
     assert ask(client, documentId=HASHES[CHANGE]) == {"data": {"change": 1}}
-
-
-def test_an_unknown_id_is_persisted_query_not_found(client):
-    assert code(ask(client, documentId="0" * 64)) == "PERSISTED_QUERY_NOT_FOUND"
-    assert code(ask(client, **by_apollo("0" * 64))) == "PERSISTED_QUERY_NOT_FOUND"
 
 
 @pytest.mark.parametrize(
@@ -88,6 +74,7 @@ def test_an_unknown_id_is_persisted_query_not_found(client):
 )
 def test_an_unknown_id_is_no_status_of_errors_to_clients_that_accept_json(client, accept, status, media_type):
     body, headers = by_apollo("0" * 64), {"accept": accept}
+    assert code(ask(client, documentId="0" * 64)) == "PERSISTED_QUERY_NOT_FOUND"
     for asked in (
         client.post("/graphql", json=body, headers=headers),
         client.get("/graphql", params={"extensions": json.dumps(body["extensions"])}, headers=headers),
@@ -106,13 +93,12 @@ def test_other_documents_are_accepted_only_in_mode_prefer(client, mode):
             assert "errors" not in body
 
 
-@pytest.mark.parametrize("given", [{"documentId": HASHES[HELLO]}, by_apollo(HASHES[HELLO])])
-@pytest.mark.parametrize("query", [OTHER, CHANGE, f"{HELLO} "])
-def test_a_known_id_is_refused_beside_another_text(client, given, query):
-    for _ in range(2):
-        asked = client.post("/graphql", json={"variables": {"times": 2}, "query": query, **given})
-        assert (asked.status_code, "data" in asked.json()) == (400, False)
-        assert asked.json()["errors"][0]["message"] == "provided sha does not match query"
+def test_a_known_id_is_refused_beside_another_text(client):
+    for given, query in product(({"documentId": HASHES[HELLO]}, by_apollo(HASHES[HELLO])), (OTHER, CHANGE)):
+        for _ in range(2):
+            asked = client.post("/graphql", json={"variables": {"times": 2}, "query": query, **given})
+            assert (asked.status_code, "data" in asked.json()) == (400, False)
+            assert asked.json()["errors"][0]["message"] == "provided sha does not match query"
 
 
 def test_without_persisted_documents_an_id_is_not_supported():
@@ -121,24 +107,19 @@ def test_without_persisted_documents_an_id_is_not_supported():
         assert ask(client, query=HELLO, **by_apollo(HASHES[HELLO])) == ANSWER
 
 
-@pytest.mark.parametrize("sent", [7, None, [], {"a": 1}, ""])
-def test_an_id_that_is_no_string_is_ignored(client, sent):
-    assert code(ask(client, documentId=sent)) == "BAD_REQUEST"
-    assert code(ask(client, **by_apollo(sent))) == "BAD_REQUEST"
+def test_an_id_that_is_no_string_is_ignored(client):
+    for sent in (7, None, [], {"a": 1}, ""):
+        assert code(ask(client, documentId=sent)) == "BAD_REQUEST"
+        assert code(ask(client, **by_apollo(sent))) == "BAD_REQUEST"
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_file_is_read_with_or_without_prefixes(tmp_path, monkeypatch):
+def test_the_file_is_read_with_or_without_prefixes(tmp_path):
     file = tmp_path / "documents.json"
     file.write_text(json.dumps({f"sha256:{HASHES[HELLO]}": HELLO, HASHES[CHANGE]: CHANGE}))
-    monkeypatch.setenv("CLADE_TRUSTED_DOCUMENTS", str(file))
-    trusted = PersistedDocuments(read_trusted(Settings().trusted_documents), only=True)
-    assert trusted.document(None, HASHES[HELLO]) == HELLO
-    assert trusted.document(None, f"sha256:{HASHES[CHANGE]}") == CHANGE
-    with pytest.raises(UnknownDocument):
-        trusted.document(OTHER, None)
+    assert read_trusted(str(file)) == {HASHES[HELLO]: HELLO, HASHES[CHANGE]: CHANGE}
 
 
 def test_a_file_that_is_missing_or_has_no_documents_by_id_is_rejected_at_the_start(tmp_path, monkeypatch):

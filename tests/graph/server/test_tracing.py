@@ -1,8 +1,8 @@
 """Tracing: the spans of a real server, as a collector of OpenTelemetry receives them by OTLP over HTTP."""
 
+import asyncio
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from secrets import token_hex
@@ -12,9 +12,10 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from tests.commands.test_stop import served
-from tests.conftest import CLADE
+from store.connect import opened
+from tests.servers import served
 from tests.serving import handling
+from tests.waiting import eventually
 
 HIERARCHY = '''
 from clade import Node, computed
@@ -87,11 +88,7 @@ class Traced:
         trace, parent = token_hex(16), token_hex(8)
         headers = {"traceparent": f"00-{trace}-{parent}-01", **options.pop("headers", {})}
         httpx.request(method, f"{self.url}{path}", headers=headers, timeout=WAIT_SECONDS, **options)
-        end = time.monotonic() + WAIT_SECONDS
-        while not (found := [span for span in self._spans if span.trace == trace and span.parent.hex() == parent]):
-            assert time.monotonic() < end, "The span of the request does not come."
-            time.sleep(0.02)
-        (server,) = found
+        (server,) = eventually(lambda: [one for one in self._spans if (one.trace, one.parent.hex()) == (trace, parent)])
         return server, {span.name: span for span in self._spans if span.parent == server.id}
 
     def ask(self, query, **options):
@@ -115,7 +112,12 @@ def traced(request, tmp_path_factory):
     if request.param == "dynamodb":
         table = f"clade-{token_hex(8)}"
         store = request.getfixturevalue("engine").address(table)
-    subprocess.run([CLADE, "table", "create", "--store", store], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+    async def create() -> None:
+        async with opened(store, make=True):
+            pass
+
+    asyncio.run(create())
     with tracing(folder, store, CLADE_WRITES="on", CLADE_HIERARCHIES=f"{folder}/shelves.py") as (server, _):
         server.system, server.table = request.param, table
         server.created = server.ask(CREATE)
@@ -209,14 +211,11 @@ def test_probes_have_no_spans_and_the_log_has_the_trace(tmp_path):
         httpx.get(f"{traced.url}/readyz")
         server, _ = traced.ask("{ locations { nodes { path } } }")
         assert server.outcome == (Status.STATUS_CODE_ERROR, "UNAVAILABLE")
-        end = time.monotonic() + WAIT_SECONDS
-        while f'"trace":"{server.trace}"' not in (said := (tmp_path / "said.txt").read_text()):
-            assert time.monotonic() < end, said
-            time.sleep(0.05)
+        eventually(lambda: f'"trace":"{server.trace}"' in (tmp_path / "said.txt").read_text())
         assert [span.name for span in spans if span.kind == Span.SPAN_KIND_SERVER] == ["POST /graphql"]
 
 
-def test_optional_libraries_are_not_imported_without_their_setting(demo_store):
+def test_optional_libraries_are_not_imported_without_their_setting():
     libraries = "{'opentelemetry', 'prometheus_client', 'jwt', 'cryptography'}"
     code = f"import sys, graph.app; graph.app.create_app(); print({libraries} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

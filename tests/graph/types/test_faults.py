@@ -1,23 +1,23 @@
-"""Any two faults of an input are told at once, unless one of them hides what the other one is about, and any move is
-either possible or has faults; on both stores.
-"""
+"""Faults of inputs: any two are told at once, unless one hides what the other one is about; and what each one says."""
 
-import json
+import asyncio
+from dataclasses import dataclass
 from itertools import combinations
-from random import Random
+from typing import Any
 
 import pytest
 
 from clade import Date, DateTime, Decimal, Localized, Long, Node, Url, attribute
 from graph.errors import RULES
-from store.model.records import derived_id, key_of
+from store.engine import Store
+from store.model.records import key_of
 from tests import invariants
 from tests.classes.shops import Place
-from tests.model import literal
+from tests.model import Word, literal
 from tests.rights.asking import Server, caller
 from tests.systems.asking import plant
-
-pytestmark = pytest.mark.both_stores
+from tests.systems.writing import Clients
+from tests.systems.writing import plant as plant_places
 
 ALL = caller("write:place")
 NODES = [
@@ -42,6 +42,7 @@ FAULTS = {
         *[("parent", kind, value) for kind, value in [*NOWHERE, (WRONG, {"path": "M/S"})]],
         ("key", BAD, ""), ("key", BAD, " "), ("name", BAD, ""), ("id", BAD, "a b"), ("id", BAD, "taken"), *NAMES,
         ("attributes", BAD, {"shop": {}}), ("attributes", BAD, {"shop": {"codes": ["a", "B"]}}),
+        ("attributes", BAD, {"shop": {"owner": "x" * 16_400}}),
         ("attributes", BAD, {"shop": {"owner": "bob", "area": "0"}}),
     ],
     "update": [
@@ -76,10 +77,11 @@ def is_hidden(one, other):
 async def told(server, verb, *faults):
     """Field and rule of each fault: that of a position depends on whether there is a parent beside it."""
     given = {**VALID[verb], **{name: value for name, _, value in faults}}
-    mutation = f"{verb}Place(input: {literal(given)}) {{ node {{ id }} userErrors {{ field rule }} }}"
+    mutation = f"{verb}Place(input: {literal(given)}) {{ node {{ id }} userErrors {{ field rule message }} }}"
     answer = (await server.write(ALL, f"mutation {{ {mutation} }}"))["data"][f"{verb}Place"]
     assert answer["node"] is None
     assert {one["rule"] for one in answer["userErrors"]} <= RULES.keys()
+    assert len({literal(one) for one in answer["userErrors"]}) == len(answer["userErrors"])
     return sorted((one["field"], "" if one["field"] == ["position"] else one["rule"]) for one in answer["userErrors"])
 
 
@@ -101,56 +103,92 @@ async def test_any_two_faults_of_an_input_are_told_at_once_and_nothing_is_writte
     assert sorted(await invariants.all_items(store), key=key_of) == before
 
 
-def by(*paths):
-    """Nodes by path and by id."""
-    ids = {path: f"place:{derived_id('place', tuple(path.split('/')))}" for path in paths}
-    return [one for path in paths for one in ({"path": path}, {"id": ids[path]})]
+CREATE = """mutation($key: String!, $id: ID, $level: LocationAttributes = {city: {}}) { createLocation(input: {
+    parent: {path: "US/NE"}, key: $key, name: "n", id: $id, attributes: $level}) { node { id } } }"""
 
 
-PARENTS = [*by("M", "N", "M/S", "X"), {"path": "//"}]
-BESIDE = [*by("M/T", "M/S", "N", "N/T", "X"), {"path": "//"}]
-PARTS = [
-    [*by("M/S", "N/T", "M", "X"), {"path": "//"}],
-    [None, {"root": True}, *[{"parent": one} for one in PARENTS], {"root": False}],
-    [None, "S", "K", "U", "T", "", " "],
-    [None, {"first": True}, {"last": True}, *[{"before": one} for one in BESIDE], {"last": False}],
-    [None, None, None, 1, 9],
-]
+async def test_an_invalid_id_is_not_looked_up_so_the_writes_beside_it_are_made(store: Store) -> None:
+    clients = Clients(store)
+    await plant_places(clients)
+    given = [("a", "a"), ("b", "b" * 3_000), ("c", "c")]
+    made = await asyncio.gather(*[clients.faults(CREATE, key=key, id=own) for key, own in given])
+    assert [[(one["code"], one["field"]) for one in faults] for faults in made] == [
+        [], [("BAD_USER_INPUT", ["id"])], [],
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", [80, pytest.param(4_000, marks=pytest.mark.thorough)])
-async def test_any_move_is_possible_or_has_faults_each_once(store, number):
-    await plant(store, Place, NODES)
-    server, other = Server(store, Place), caller("write:place/M/S", "read:place/M/T", "write:place/N")
-    random = Random(7)  # noqa: S311
-    for _ in range(number):
-        parts = [random.choice(random.choice((part[:4], part))) for part in PARTS]  # the first ones are mostly possible
-        names = ("node", "to", "key", "position", "expectedRevision")
-        given = {name: part for name, part in zip(names, parts, strict=True) if part is not None}
-        move = f"""mutation {{ movePlace(input: {literal(given)}, dryRun: true) {{ plan {{ nodes }}
-            userErrors {{ code field message }} }} }}"""
-        for who in (ALL, other):
-            answer = await server.write(who, move)
-            if answer["data"] is None:
-                assert (who, [one["extensions"]["code"] for one in answer["errors"]]) == (other, ["FORBIDDEN"]), given
-                continue
-            found = answer["data"]["movePlace"]
-            assert (found["plan"] is None) == bool(found["userErrors"]), given
-            told = [json.dumps(one, ensure_ascii=False) for one in found["userErrors"]]
-            assert len(set(told)) == len(told), told
-            assert all(one.replace("\\", "").isprintable() and "\ufffd" not in one for one in told), told
+async def test_the_faults_of_children_that_a_deletion_moves_name_the_child(store: Store) -> None:
+    clients = Clients(store)
+    await plant_places(clients)
+    for key, level in (("MO", "postalCode"), ("NE", "postalCode"), ("a", "city")):
+        await clients.ask(CREATE, key=key, level={level: {}})
+    delete = 'mutation { deleteLocation(input: {node: {path: "US/NE"}, policy: REPARENT}) { node { id } } }'
+    misplaced = "POSTAL_CODE may not stand under COUNTRY, only under CITY, COUNTY, NEIGHBORHOOD, STATE."
+    assert [(one["code"], one["field"], one["message"]) for one in await clients.faults(delete)] == [
+        ("MISPLACED", ["policy"], f"US/NE/MO: {misplaced}"),
+        ("ALREADY_EXISTS", ["policy"], "US/NE/MO: There is another node at US/MO; move one of them first."),
+        ("MISPLACED", ["policy"], f"US/NE/NE: {misplaced}"),
+    ]
+
+
+LONG = "k" * 400
+TOO_LONG = {
+    f'node: {{path: "A/m"}}, to: {{parent: {{path: "A/{LONG}"}}}}': "to",
+    f'node: {{path: "A/m"}}, key: "{LONG[1:]}"': "key",
+    f'node: {{path: "B"}}, key: "{"k" * 1_020}", position: {{after: {{path: "A/m"}}}}': "position",
+}
+
+
+async def test_a_path_that_does_not_fit_is_a_fault_of_what_makes_it_also_of_a_node_below(store: Store) -> None:
+    clients = Clients(store)
+    create = """mutation($parent: CategoryNodeBy, $key: String!) { createCategoryNode(input: {parent: $parent,
+        key: $key, name: "n", attributes: {category: {}}}) { node { id } } }"""
+    for parent, key in [(None, "A"), ("A", "m"), ("A/m", LONG), (f"A/m/{LONG}", LONG), ("A", LONG), (None, "B")]:
+        await clients.ask(create, parent=parent and {"path": parent}, key=key)
+    for given, field in TOO_LONG.items():
+        faults = await clients.faults(f"mutation {{ moveCategoryNode(input: {{{given}}}) {{ node {{ id }} }} }}")
+        assert [(one["code"], one["field"]) for one in faults] == [("BAD_PATH", [field])]
+
+
+@pytest.mark.parametrize("key", ["", "k" * 129])
+async def test_an_invalid_idempotency_key_is_listed_beside_the_faults_of_the_input(store: Store, key: str) -> None:
+    clients = Clients(store)
+    await plant_places(clients)
+    invalid = ("BAD_USER_INPUT", None)
+    for given, expected in {
+        'updateLocation(input: {node: {path: "US"}, name: "x"}': [invalid],
+        'updateLocation(input: {node: {path: "FR"}, name: ""}': [
+            ("BAD_USER_INPUT", ["name"]), invalid, ("NOT_FOUND", ["node"]),
+        ],
+        'moveLocation(input: {node: {path: "US/NE"}, key: "MO"}': [invalid, ("ALREADY_EXISTS", ["key"])],
+        'deleteLocation(input: {node: {path: "US/NE"}}': [invalid, ("NOT_EMPTY", ["policy"])],
+    }.items():  # fmt: skip
+        faults = await clients.faults(f'mutation {{ {given}, idempotencyKey: "{key}") {{ node {{ id }} }} }}')
+        assert [(one["code"], one["field"]) for one in faults] == expected, given
 
 
 # -- what faults say ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Site:
+    """A site."""
+
+    street_name: str | None = attribute("Street.", required=True, max_length=3)
 
 
 class Sample(Node, hierarchy="sample", many="samples"):
     """A sample of all kinds of values."""
 
 
-class Item(Sample, under=None):
+class Item(Sample, under=None, was="Crate"):
     """An item."""
 
+    num_of: int | None = attribute("Number.", minimum=1)
+    unit_price: Decimal | None = attribute("Price.")
+    fill_level: float | None = attribute("Level.")
+    long_text: Localized | None = attribute("Text.")
+    main_site: Site | None = attribute("Site.")
     text: str | None = attribute("Text.", required=True)
     long: Long | None = attribute("Long.")
     size: float | None = attribute("Size.")
@@ -171,6 +209,7 @@ SAID = [
     ({"name": "n" * 17_000}, "maxLength", "The name has 17,000 characters; at most 16,384 are allowed."),
     ({"names": [{"language": "d", "text": "x"}]}, "type", '"d" is not a language tag; write one like de, de-AT or '
      "zh-Hant."),
+    ({"names": [{"language": "fr", "text": ""}]}, "empty", "names in fr is empty; write a text."),
     ({"id": ""}, "empty", "The id is empty; give one, or leave it out."),
     ({"id": "a b"}, "characters", 'The id "a b" has a blank, a control character, # or :; leave it out.'),
     ({"parent": {"path": ""}}, "empty", "The path is empty; give that of a node."),
@@ -195,22 +234,37 @@ SAID = [
     ({"greeting": [{"language": "de", "text": ""}]}, "empty", "greeting in de is empty; write a text."),
     ({"greeting": [{"language": one, "text": "x"} for one in ("de", "DE")]}, "duplicate", "greeting has the language "
      "de twice; leave one out."),
+    # By the names of the schema, and values as clients write them.
+    ({"numOf": 0}, "minimum", "numOf: 0 is less than the minimum 1."),
+    ({"mainSite": {"streetName": "Lane"}}, "maxLength", "streetName has 4 characters; at most 3 are allowed."),
+    ({"mainSite": {}}, "required", "mainSite: streetName is required; give it a value."),
+    ({"unitPrice": "\0é"}, "type", 'unitPrice: "\\u0000é" is not a number; write one like 12.50.'),
+    ({"unitPrice": Word("1e-400")}, "type", 'unitPrice: "1e-400" is out of range; write at most 38 digits.'),
+    ({"fillLevel": Word("-1e400")}, "type",
+     "fillLevel: a number beyond 1.8e308 is out of range; write 0, or 1e-130 to 1e126 with either sign."),
+    ({"longText": [{"language": "DE", "text": ""}]}, "empty", "longText in de is empty; write a text."),
 ]  # fmt: skip
-NEW = """mutation($input: CreateSampleInput!) { createSample(input: $input) { node { id }
-    userErrors { message rule } } }"""
+NEW = "mutation%s { createSample(input: %s) { node { id } userErrors { message rule } } }"
+LOOKED_UP = "mutation($id: ID!) { deleteSample(input: {node: {id: $id}}) { node { id } } }"
 
 
+@pytest.mark.both_stores
 async def test_each_fault_of_a_value_has_its_rule_and_a_short_sentence_with_a_way_out(store):
     server, who = Server(store, Sample), caller("write:sample")
+    by_variable = NEW % ("($input: CreateSampleInput!)", "$input")
     valid, attributes = {"key": "there", "name": "n"}, {"text": "a"}
-    made = await server.write(who, NEW, input=valid | {"attributes": {"item": attributes}})
-    assert "errors" not in made
+    assert "errors" not in await server.write(who, by_variable, input=valid | {"attributes": {"item": attributes}})
     for wrong, rule, sentence in SAID:
         is_part = wrong.keys() <= {"key", "name", "names", "id", "parent"}
-        given = {"key": "new", "name": "n"} | (wrong if is_part else {})
-        item = attributes if is_part else attributes | wrong
-        answer = await server.write(who, NEW, input=given | {"attributes": {"item": item}})
-        faults = answer["data"]["createSample"]["userErrors"]
+        given: dict[str, Any] = {"key": "new", "name": "n"} | (wrong if is_part else {})
+        given["attributes"] = {"item": attributes if is_part else attributes | wrong}
+        is_number = any(isinstance(value, Word) for value in wrong.values())  # that JSON does not have
+        asked, variables = (NEW % ("", literal(given)), {}) if is_number else (by_variable, {"input": given})
+        faults = (await server.write(who, asked, **variables))["data"]["createSample"]["userErrors"]
         assert rule in [one["rule"] for one in faults], (wrong, faults)
         assert any(one["message"].endswith(sentence) for one in faults), (wrong, faults)
         assert all(len(one["message"]) < 160 for one in faults), faults
+        assert is_part or len(faults) == 1, faults
+    for node_id, way in (("fz", '; one begins with "sample:"'), ("", '; one begins with "sample:"'), ("sample:fz", "")):
+        message = f'There is no node with the id "{node_id}"{way}.'
+        assert await server.refusal(who, LOOKED_UP, id=node_id) == ("NOT_FOUND", message)

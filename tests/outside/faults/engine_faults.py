@@ -1,15 +1,16 @@
 """Faults of a DynamoDB engine in the middle of mutations: each has the outcome that its response says."""
 
 import asyncio
+import contextlib
 import random
 import time
 from collections import Counter
 
 from aiohttp import web
 
-from tests.outside.failures import Wrong
-from tests.outside.faults.writers import Writer, prepare, settle
-from tests.outside.processes import EXTREMES, Place, command
+from tests.outside.failures import SETTLE_SECONDS, Wrong
+from tests.outside.faults.writers import Writer, settle, writing
+from tests.outside.processes import Place, expect_no_findings
 from tests.proxy import (
     Call,
     Fault,
@@ -27,6 +28,7 @@ from tests.proxy import (
     status,
     throttled,
 )
+from tests.waiting import eventually
 
 PROMISES = (
     ("writing.md", "`uncertain` is set when DynamoDB did not report the result of a transaction"),
@@ -34,29 +36,44 @@ PROMISES = (
     ("operation.md", "Throttled calls, 5xx and lost connections are retried, also for writes"),
     ("operation.md", "Nothing has to be restarted."),
 )
-SETTLE_SECONDS = 3.0
+WEATHER_SECONDS, QUIET_SECONDS = 2.0, 1.0
 
 
 class Weather(Proxy):
     """Injects nothing, a fault into one in some calls, or into all."""
 
     def __init__(self, target: str, seed: int) -> None:
-        super().__init__(target)
+        super().__init__(target, usual=self._fault)
         self._chance = random.Random(seed)
         self.share = 0.0
         self.kinds = [*faults(0)]
         self.made: Counter[str] = Counter()
 
     def change(self) -> None:
+        """Other weather, for some calls, or for some time where few are made."""
         self.share = self._chance.choice((0.0, 0.05, 0.2, 0.5, 1.0))
         self.kinds = self._chance.sample([*faults(0)], self._chance.choice((1, 1, 3, len(faults(0)))))
+        until = len(self.calls) + self._chance.choice((20, 50, 100))
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: len(self.calls) > until, WEATHER_SECONDS)
 
-    def fault_for(self, call: Call) -> Fault:
+    async def _fault(self, call: Call, forward: Forward) -> web.Response:
         if self._chance.random() >= self.share:
-            return passed
+            return await passed(call, forward)
         kind = self._chance.choice(self.kinds)
         self.made[f"faults: {kind}"] += 1
-        return faults(self._chance.choice((0.2, 1.0, 3.0, 5.0)))[kind]
+        return await faults(self._chance.choice((0.2, 1.0, 3.0, 5.0)))[kind](call, forward)
+
+    def await_quiet(self) -> None:
+        """Wait until no call is on its way, so that what is unknown will not be made later."""
+        since = time.monotonic()
+
+        def is_quiet() -> bool:
+            nonlocal since
+            since = time.monotonic() if self.running else since
+            return time.monotonic() > since + QUIET_SECONDS
+
+        eventually(is_quiet)
 
 
 async def _throttle(call: Call, forward: Forward) -> web.Response:
@@ -108,44 +125,29 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
         direct = place.new_store()
         store = direct.replace(place.engine.url, weather.url)
         servers = [place.server(store, request_seconds="3") for _ in range(2)]
-        names = [f"w{number}" for number in range(4)]
-        prepare(servers[0], names)
-        writers = [Writer(name, chance.randrange(2**31), lambda: servers) for name in names]
-        for writer in writers:
-            writer.begin()
-        try:
-            while not weather.made or time.monotonic() < until - 12:
-                weather.change()
-                time.sleep(chance.choice((0.5, 1, 2)))
-        finally:
-            weather.share = 0.0
-            for writer in writers:
-                writer.end()
-            for writer in writers:
-                writer.join()
-        _wait_until_quiet(weather)
+        with writing(lambda: servers, 4, chance) as writers:
+            try:
+                while not weather.made or time.monotonic() < until - 12:
+                    weather.change()
+            finally:
+                weather.share = 0.0
+        weather.await_quiet()
         _expect_recovery(writers[0])
-        counts = settle(writers, servers[0], ["an engine that fails"], SETTLE_SECONDS) + weather.made
-        checked = command("check", store=direct, status=None, hierarchies=str(EXTREMES))
-        if checked.returncode:
-            raise Wrong("each mutation is made or not", ["an engine that fails", "clade check"], "", checked.stdout)
+        script = ["an engine that fails"]
+        counts = settle(writers, servers[0], script, SETTLE_SECONDS[place.kind]) + weather.made
+        expect_no_findings(direct, "each mutation is made or not", script)
         return counts
-
-
-def _wait_until_quiet(proxy: Proxy) -> None:
-    """Until no delayed call is on its way, so that what is unknown will not be made later."""
-    quiet = 0
-    while quiet < 10:
-        quiet = quiet + 1 if proxy.running == 0 else 0
-        time.sleep(0.1)
 
 
 def _expect_recovery(writer: Writer) -> None:
     """The first response of the engine closes the circuit breaker, so a mutation is made soon."""
-    end = time.monotonic() + 20
     made = writer.counts["mutations made"]
-    while writer.counts["mutations made"] == made:
-        if time.monotonic() > end:
-            answers = writer.account.sent[-1].answers
-            raise Wrong(PROMISES[3][1], ["an engine that failed and is well"], "made", answers)
+
+    def is_made() -> bool:
         writer.write()
+        return writer.counts["mutations made"] > made
+
+    def problem() -> Wrong:
+        return Wrong(PROMISES[3][1], ["an engine that failed and is well"], "made", writer.account.sent[-1].answers)
+
+    eventually(is_made, 20, problem)

@@ -4,13 +4,13 @@ import os
 import random
 import shutil
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from pathlib import Path
 
 from tests.outside.failures import Wrong
-from tests.outside.processes import EXTREMES, Answer, Place, Server, command
+from tests.outside.processes import Place, Server, command, expect_no_findings
+from tests.processes import Answer, status_of
+from tests.waiting import eventually
 
 ANOTHER = "another file is there | from the new file | into the new file | 200"
 NONE = "no file is there | `UNAVAILABLE` | `UNAVAILABLE` | 503"
@@ -72,13 +72,7 @@ class Store:
             raise Wrong(promise, self.script, sorted(names), got)
 
     def expect_ready(self, promise: str, status: int) -> None:
-        try:
-            with urllib.request.urlopen(f"{self.server.url}/readyz", timeout=5) as answer:
-                got = answer.status
-        except urllib.error.HTTPError as refused:
-            with refused:
-                got = refused.code
-        if got != status:
+        if (got := status_of(f"{self.server.url}/readyz")) != status:
             raise Wrong(promise, [*self.script, "GET /readyz"], status, got)
 
     def expect_refused(self, promise: str) -> None:
@@ -93,9 +87,7 @@ class Store:
         other = self.place.server(url)
         self.expect(promise, names, other)
         other.stop()
-        checked = command("check", store=url, status=None, hierarchies=str(EXTREMES))
-        if checked.returncode:
-            raise Wrong(promise, [*self.script, "clade check"], "no findings", checked.stdout)
+        expect_no_findings(url, promise, self.script)
 
 
 def _older_file(store: Store) -> tuple[Path, list[str]]:
@@ -115,12 +107,12 @@ def _replaced(store: Store) -> None:
     store.expect(SEEN, store.names)
     os.replace(other, store.file)
     store.script.append("mv a backup of before the last ones over the file, which only a server that reads has open")
-    end = time.monotonic() + 60
-    while store.server.ask("{ things { nodes { key } } }").json["data"]["things"]["nodes"] == [
-        {"key": name} for name in sorted(store.names)
-    ]:
-        if time.monotonic() > end:
-            raise Wrong(ANOTHER, store.script, sorted(at_backup), sorted(store.names))
+    before = [{"key": name} for name in sorted(store.names)]
+
+    def shows_others() -> bool:
+        return store.server.ask("{ things { nodes { key } } }").data["things"]["nodes"] != before
+
+    eventually(shows_others, 60, lambda: Wrong(ANOTHER, store.script, sorted(at_backup), before))
     _is_served(store, at_backup)
 
 

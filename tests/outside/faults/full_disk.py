@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.outside.failures import Wrong
-from tests.outside.faults.writers import Writer, prepare, settle
-from tests.outside.processes import EXTREMES, Place, Server, command
+from tests.outside.faults.writers import Writer, more_is_made, settle, writing
+from tests.outside.processes import Place, Server, command, expect_no_findings
+from tests.waiting import eventually
 
 LATER = "The store does not respond, the server is stopping"
 PROMISES = (
@@ -29,29 +30,18 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
         return Counter()
     chance = random.Random(seed)
     with _disk(place, own=chance.random() < 0.5) as disk:
-        store = f"sqlite:///{disk or place.folder}/full.db"
+        file = (disk or place.folder) / "full.db"
+        store = f"sqlite:///{file}"
         command("table", "create", store=store)
         server = place.server(store)
-        names = ["w0", "w1"]
-        prepare(server, names)
-        writers = [Writer(name, chance.randrange(2**31), lambda: [server]) for name in names]
-        for writer in writers:
-            writer.begin()
         counts: Counter[str] = Counter()
-        try:
+        with writing(lambda: [server], 2, chance) as writers:
             while not counts or time.monotonic() < until - 10:
-                time.sleep(1)
-                counts += _filled(server, Path(f"{disk or place.folder}/full.db"), disk, writers)
-        finally:
-            for writer in writers:
-                writer.end()
-            for writer in writers:
-                writer.join()
+                more_is_made(writers, 20, LATER)
+                counts += _filled(server, file, disk, writers)
         counts += settle(writers, server, ["the disk was full for a while"])
         server.kill()
-        checked = command("check", store=store, status=None, hierarchies=str(EXTREMES))
-        if checked.returncode:
-            raise Wrong(PROMISES[1][1], ["a full disk", "kill -9", "clade check"], "no findings", checked.stdout)
+        expect_no_findings(store, PROMISES[1][1], ["a full disk", "kill -9"])
         return counts
 
 
@@ -74,22 +64,13 @@ def _filled(server: Server, file: Path, disk: Path | None, writers: list[Writer]
     """Fill the disk until a writer was refused, read meanwhile, make room, and wait until a writer was answered."""
     before = _refused(writers)
     with _no_room(server, file, disk):
-        end = time.monotonic() + BACK_SECONDS
-        while _refused(writers) < before + 3 and time.monotonic() < end:
-            time.sleep(0.1)
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: _refused(writers) >= before + 3, BACK_SECONDS)
         counts = Counter({"times without room": 1, "mutations refused for want of room": _refused(writers) - before})
         answer = server.ask('{ thing(path: "W") { childCount } }')
         if answer.json.get("data") != {"thing": {"childCount": len(writers)}}:
             raise Wrong("a full disk stops no reads", ["a full disk", "read W"], len(writers), answer.json)
-    made, end = _made(writers), time.monotonic() + BACK_SECONDS
-    while _made(writers) == made:
-        if time.monotonic() > end:
-            answers = [writer.account.sent[-1].answers for writer in writers]
-            raise Wrong(LATER, ["a full disk", "room again", f"{BACK_SECONDS} s"], "a mutation is made", answers)
-        for writer in writers:
-            if writer.wrong:
-                raise writer.wrong
-        time.sleep(0.1)
+    more_is_made(writers, 1, LATER)
     return counts
 
 
@@ -116,7 +97,3 @@ def _no_room(server: Server, file: Path, disk: Path | None) -> Iterator[None]:
 
 def _refused(writers: list[Writer]) -> int:
     return sum(count for writer in writers for said, count in [*writer.counts.items()] if "UNAVAILABLE" in said)
-
-
-def _made(writers: list[Writer]) -> int:
-    return sum(writer.counts["mutations made"] for writer in writers)

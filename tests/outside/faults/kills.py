@@ -4,13 +4,13 @@ import random
 import signal
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 
-from tests.outside.failures import Wrong
-from tests.outside.faults.writers import Writer, prepare, settle
-from tests.outside.processes import EXTREMES, Place, Server, command
+from tests.outside.failures import SETTLE_SECONDS, Wrong
+from tests.outside.faults.writers import Writer, more_is_made, settle, writing
+from tests.outside.processes import Place, Server, expect_no_findings
+from tests.processes import status_of
+from tests.waiting import eventually
 
 STILL_ANSWERED = "Requests are still accepted and answered, each with `Connection: close`"
 PROMISES = (
@@ -21,6 +21,7 @@ PROMISES = (
     ("operation.md", "`clade check` verifies parents, ids, counts, revisions, versions, logs and search items"),
 )
 DRAIN_SECONDS = 2.0
+SIGNALS = [signal.SIGKILL, signal.SIGTERM]
 
 
 class Fleet:
@@ -55,17 +56,10 @@ class Fleet:
             self._servers[self._servers.index(old)] = new
 
     def _expect_not_ready(self, server: Server) -> None:
-        time.sleep(0.3)
-        try:
-            with urllib.request.urlopen(f"{server.url}/readyz", timeout=5) as answer:
-                status = answer.status
-        except urllib.error.HTTPError as refused:
-            with refused:
-                status = refused.code
-        except OSError as error:
-            raise Wrong(PROMISES[3][1], ["SIGTERM", "GET /readyz after 0.3 s"], 503, error) from error
-        if status != 503:
-            raise Wrong(PROMISES[3][1], ["SIGTERM", "GET /readyz after 0.3 s"], 503, status)
+        def problem() -> Wrong:
+            return Wrong(PROMISES[3][1], ["SIGTERM", "GET /readyz for 1 s"], 503, server.said()[-500:])
+
+        eventually(lambda: status_of(f"{server.url}/readyz") == 503, 1, problem)
 
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
@@ -73,39 +67,20 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     chance = random.Random(seed)
     store = place.new_store()
     fleet = Fleet(place, store, 2 if until - time.monotonic() < 60 else 3)
-    names = [f"w{number}" for number in range(4)]
-    prepare(fleet.servers()[0], names)
-    writers = [Writer(name, chance.randrange(2**31), fleet.servers) for name in names]
     counts: Counter[str] = Counter()
-    for writer in writers:
-        writer.begin()
-    try:
+    with writing(fleet.servers, 4, chance) as writers:
         while len(counts) < 2 or time.monotonic() < until - 15:
-            time.sleep(0.3 + chance.random())
-            number = _signals(chance, counts)
+            more_is_made(writers, chance.randrange(3, 20), "while servers are ended and started")
+            new = [number for number in SIGNALS if f"servers ended by {number.name}" not in counts]
+            number = chance.choice(new or SIGNALS)  # a short run has one of each
             fleet.replace(chance.choice(fleet.servers()), number)
             counts[f"servers ended by {number.name}"] += 1
-        time.sleep(0.5)
-    finally:
-        for writer in writers:
-            writer.end()
-        for writer in writers:
-            writer.join()
+        more_is_made(writers, 5, "after the last server was started")
     _expect_answers(writers, fleet)
-    counts += settle(
-        writers, fleet.servers()[0], ["SIGKILL and SIGTERM of servers"], 3 if place.kind == "dynamodb" else 0
-    )
-    checked = command("check", store=store, status=None, hierarchies=str(EXTREMES))
-    if checked.returncode:
-        raise Wrong(PROMISES[4][1], ["SIGKILL and SIGTERM of servers", "clade check"], "no findings", checked.stdout)
+    script = ["SIGKILL and SIGTERM of servers"]
+    counts += settle(writers, fleet.servers()[0], script, SETTLE_SECONDS[place.kind])
+    expect_no_findings(store, PROMISES[4][1], script)
     return counts
-
-
-def _signals(chance: random.Random, counts: Counter[str]) -> signal.Signals:
-    """Either signal; a short run has one of each."""
-    both = [signal.SIGKILL, signal.SIGTERM]
-    new = [number for number in both if f"servers ended by {number.name}" not in counts]
-    return chance.choice(new or both)
 
 
 def _expect_answers(writers: list[Writer], fleet: Fleet) -> None:

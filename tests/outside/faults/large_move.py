@@ -1,6 +1,8 @@
-"""Large moves: subtrees are moved, renamed and deleted while two servers are read; one of them may be killed."""
+"""Large moves: subtrees are moved, renamed and deleted while two servers are read; one of them may be killed.
 
-import json
+On DynamoDB all indexes are late.
+"""
+
 import random
 import threading
 import time
@@ -10,9 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.outside.failures import Wrong
+from tests.outside.faults.late_indexes import late_store
 from tests.outside.faults.questions import Asking, Question, document, draw
 from tests.outside.faults.tree import Path, Tree, text, with_subtree
-from tests.outside.processes import EXTREMES, Answer, Place, Server, command
+from tests.outside.faults.writers import pages_of_log
+from tests.outside.processes import Place, Server, expect_no_findings, import_things
+from tests.processes import Answer
+from tests.waiting import eventually
 
 ONE_MOMENT = (
     "writing.md",
@@ -101,6 +107,11 @@ class Watch:
         for thread in self._threads:
             thread.join()
 
+    def await_answers(self, number: int) -> None:
+        """Wait until so many more responses were compared, or one was wrong."""
+        until = self.counts.total() + number
+        eventually(lambda: self.counts.total() >= until or self.wrong)
+
     def raise_wrong(self) -> None:
         if self.wrong:
             raise self.wrong[0]
@@ -166,22 +177,26 @@ def _differences(asked: Sequence[Question], got: list[Any]) -> str:
 
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
-    """One subtree, moved, renamed and deleted; on every second seed the server that does it is killed."""
+    """One subtree, moved, renamed and deleted, in a short run moved and deleted; servers that do it may be killed."""
     chance = random.Random(seed)
     long = until - time.monotonic() > 60
-    store = place.new_store()
-    before = imported(place, store, _subtree(place.kind, chance, long))
-    servers = [start(place, store) for _ in range(2)]
+    before = _subtree(place.kind, chance, long)
     counts: Counter[str] = Counter()
-    for number, (old, new) in enumerate(_ways(chance)):
-        change = _change(before, old, new)
-        counts += watched(place, store, servers, change, chance, kill=long and chance.random() < 0.4)
-        before = change.after
-        if time.monotonic() > until - (30 if number else 0):
-            break
-    for server in servers:
-        server.stop()
-    command("check", store=store, hierarchies=str(EXTREMES))
+    with late_store(place) as (store, proxy):
+        import_things(place.folder / "tree.jsonl", store, before.lines())
+        if proxy is not None:
+            eventually(lambda: proxy.is_current)
+        servers = [start(place, store) for _ in range(2)]
+        ways = _ways(chance)
+        for number, (old, new) in enumerate(ways if long else [ways[0], (ways[0][1] or (), None)]):
+            change = _change(before, old, new)
+            counts += watched(place, store, servers, change, chance, kill=long and chance.random() < 0.4)
+            before = change.after
+            if number and time.monotonic() > until - 30:
+                break
+        for server in servers:
+            server.stop()
+        expect_no_findings(store, ONE_MOMENT[1], ["large moves"])
     return counts
 
 
@@ -208,14 +223,6 @@ def start(place: Place, store: str) -> Server:
     return place.server(store, request_seconds=str(REQUEST_SECONDS[place.kind]))
 
 
-def imported(place: Place, store: str, tree: Tree) -> Tree:
-    """This tree, imported into the store."""
-    file = place.folder / "tree.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in tree.lines()))
-    command("import", "thing", str(file), store=store, hierarchies=str(EXTREMES))
-    return tree
-
-
 def _change(before: Tree, old: Path, new: Path | None) -> Change:
     once, node = f'idempotencyKey: "{text(old)} {text(new)}"', f'node: {{path: "{text(old)}"}}'
     if new is None:
@@ -239,18 +246,18 @@ def watched(
     for server in servers:
         watch.add(server)
     try:
-        time.sleep(0.3)
+        watch.await_answers(4)
         move = _begun(servers[0], change)
         watch.counts += _written_meanwhile(servers[1], change, move["id"])
         if kill:
-            time.sleep(chance.random() * 3 * REQUEST_SECONDS[place.kind])
+            watch.await_answers(chance.randrange(100))
             watch.killed.add(servers[0].url)
             servers[0].kill()
             servers[0] = start(place, store)
             watch.counts["servers killed while they moved"] += 1
             watch.add(servers[0])
         _wait_until_done(servers[1], change, move["id"], watch)
-        time.sleep(0.5)
+        watch.await_answers(8)
     finally:
         watch.close()
     watch.raise_wrong()
@@ -259,11 +266,8 @@ def watched(
 
 def _begun(server: Server, change: Change) -> dict[str, Any]:
     """The large move in the payload; the mutation is sent again while its result is unknown, as the docs say."""
-    answer = server.ask(change.mutation)
-    for _ in range(10):
-        if not set(answer.codes) & PATIENT:
-            break
-        answer = server.ask(change.mutation)
+    answers = (server.ask(change.mutation) for _ in range(10))
+    answer = next((one for one in answers if not set(one.codes) & PATIENT), None) or server.ask(change.mutation)
     expected = (text(change.old), text(change.new), len(change.before.below(change.old)) + 1)
     made = (answer.json["data"] or {}).get("made")
     move: dict[str, Any] = (made and made["move"]) or {}
@@ -301,27 +305,24 @@ def _written_meanwhile(server: Server, change: Change, move: str) -> Counter[str
 
 
 def _end_of_log(server: Server, tree: str) -> str:
-    cursor, more = "", True
-    while more:
-        after = f', after: "{cursor}"' if cursor else ""
-        feed = server.ask(f'{{ changes(hierarchy: THING, tree: "{tree}"{after}) {{ cursor hasMore }} }}').data[
-            "changes"
-        ]
-        cursor, more = feed["cursor"], feed["hasMore"]
-    return cursor
+    *_, last = pages_of_log(server, f'tree: "{tree}"', "changes { event }")
+    return str(last["cursor"])
 
 
 def _wait_until_done(server: Server, change: Change, move: str, watch: Watch) -> None:
-    end = time.monotonic() + FINISHED_SECONDS
     state: Any = None
-    while time.monotonic() < end and not watch.wrong:
+
+    def is_over() -> bool:
+        nonlocal state
         answer = server.ask(f'{{ move(id: "{move}") {{ state reason nodes written }} }}')
         state = answer.json["data"] and answer.json["data"]["move"]
-        if state and state["state"] == "DONE":
-            return
-        time.sleep(0.25)
+        return bool(watch.wrong) or bool(state and state["state"] == "DONE")
+
+    def problem() -> Wrong:
+        return Wrong(PROMISES[2][1], [change.mutation, "kill -9 of its server"], "DONE", state)
+
+    eventually(is_over, FINISHED_SECONDS, problem)
     watch.raise_wrong()
-    raise Wrong(PROMISES[2][1], [change.mutation, "kill -9 of its server"], "DONE", state)
 
 
 def _all_after(servers: list[Server], change: Change, watch: Watch) -> Counter[str]:

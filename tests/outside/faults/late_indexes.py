@@ -1,17 +1,18 @@
 """Late indexes: the engine answers eventually consistent reads as of some time ago, within the setting."""
 
+import contextlib
 import itertools
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from tests import engines
-from tests.late_indexes import LateIndexes
-from tests.outside.failures import Wrong
+from tests.outside.failures import Wrong, settled
 from tests.outside.faults.tree import Item, Path, Tree, text
 from tests.outside.processes import Place, Server, command
-from tests.proxy import in_thread
+from tests.proxy import LateIndexes, in_thread
 
 AT_ONCE = (
     "The guarantees apply to every client, not only to the writer (read-your-writes), to every server of the table"
@@ -27,19 +28,26 @@ LAG_SECONDS = 1.5
 SETTLE_SECONDS = 2.0
 
 
+@contextlib.contextmanager
+def late_store(place: Place, *, weak: int = 0) -> Iterator[tuple[str, LateIndexes | None]]:
+    """A new store, on DynamoDB behind a proxy with late indexes, until the block ends."""
+    store = place.new_store(created=False)
+    with contextlib.ExitStack() as stack:
+        proxy = None
+        if place.engine is not None and place.engine.command:
+            indexes = stack.enter_context(engines.find())
+            proxy = stack.enter_context(in_thread(LateIndexes(place.engine.url, indexes.url, LAG_SECONDS, weak=weak)))
+            store = store.replace(place.engine.url, proxy.url)
+        command("table", "create", store=store)
+        yield store, proxy
+
+
 def run(place: Place, seed: int, until: float) -> Counter[str]:
     """Write on one server, read at once on both, and read lists when the indexes have settled."""
-    if place.engine is None or not place.engine.command:
-        return _compared(place, [place.server() for _ in range(2)], seed, until)
-    with (
-        engines.find() as indexes,
-        in_thread(LateIndexes(place.engine.url, indexes.url, LAG_SECONDS, weak=70)) as proxy,
-    ):
-        store = place.new_store(created=False).replace(place.engine.url, proxy.url)
-        command("table", "create", store=store)
+    with late_store(place, weak=70) as (store, proxy):
         servers = [place.server(store, settle_seconds=str(SETTLE_SECONDS)) for _ in range(2)]
         counts = _compared(place, servers, seed, until)
-    return counts + Counter({"late replies of the engine": proxy.late})
+    return counts + Counter({"late replies of the engine": proxy.late} if proxy else {})
 
 
 def _compared(place: Place, servers: list[Server], seed: int, until: float) -> Counter[str]:
@@ -49,8 +57,8 @@ def _compared(place: Place, servers: list[Server], seed: int, until: float) -> C
         world.write()
         world.read_at_once()
         if chance.random() < (1 if place.kind == "sqlite" else 0.1):
-            time.sleep(0 if place.kind == "sqlite" else SETTLE_SECONDS + LAG_SECONDS)
-            world.read_lists()
+            lag = 0.0 if place.kind == "sqlite" else SETTLE_SECONDS + LAG_SECONDS
+            settled(world.read_lists, time.monotonic() + lag)
     return world.counts
 
 
@@ -151,26 +159,25 @@ class World:
     def _node(self, path: Path | None) -> Any:
         if path is None:
             return None
-        tree, item = self.tree, self.tree.nodes[path]
-        above = [{"id": f"thing:{tree.nodes[p].id}", "path": text(p), "name": tree.nodes[p].name}
-                 for p in tree.ancestors(path)]  # fmt: skip
-        counts = {"childCount": len(tree.children(path)), "descendantCount": len(tree.below(path))}
-        parent = {"path": text(path[:-1]), "name": tree.nodes[path[:-1]].name} if path[:-1] else None
+        tree, revision = self.tree, self.revisions[self.tree.nodes[path].id]
+        children, below = len(tree.children(path)), len(tree.below(path))
+        above = [self._named(other) for other in tree.ancestors(path)]
+        parent = {"path": above[-1]["path"], "name": above[-1]["name"]} if above else None
         return {
-            "id": f"thing:{item.id}", "path": text(path), "name": item.name, "revision": self.revisions[item.id],
-            **counts, "parent": parent and {**parent, "childCount": len(tree.children(path[:-1]))},
-            "ancestors": above,
-            "children": {"totalCount": counts["childCount"]},
-            "descendants": {"totalCount": counts["descendantCount"]},
-            "history": {"totalCount": self.revisions[item.id]},
+            **self._named(path), "revision": revision, "childCount": children, "descendantCount": below,
+            "parent": parent and {**parent, "childCount": len(tree.children(path[:-1]))}, "ancestors": above,
+            "children": {"totalCount": children}, "descendants": {"totalCount": below},
+            "history": {"totalCount": revision},
         }  # fmt: skip
+
+    def _named(self, path: Path) -> dict[str, Any]:
+        item = self.tree.nodes[path]
+        return {"id": f"thing:{item.id}", "path": text(path), "name": item.name}
 
     def read_lists(self) -> None:
         """Lists, which are complete once the indexes have settled."""
-        tree = self.tree
-        nodes = [{"id": f"thing:{tree.nodes[p].id}", "path": text(p), "name": tree.nodes[p].name}
-                 for p in tree.below(("L",))]  # fmt: skip
-        children = sorted(text(p) or "" for p in tree.children(("L",)))
+        nodes = [self._named(path) for path in self.tree.below(("L",))]
+        children = sorted(text(path) or "" for path in self.tree.children(("L",)))
         query = "descendants { totalCount nodes { id path name } } children(orderBy: [{field: KEY}]) { nodes { path } }"
         query = f'{{ thing(path: "L") {{ {query} }} }}'
         expected = {

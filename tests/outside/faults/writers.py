@@ -1,16 +1,20 @@
 """Writers: clients that send mutations with idempotency keys, and keep account of what was made or is unknown."""
 
+import contextlib
 import json
 import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from tests.outside.failures import Wrong
-from tests.outside.processes import Answer, Server
+from tests.outside.failures import Wrong, settled
+from tests.outside.processes import Server
+from tests.processes import Answer
+from tests.waiting import eventually
 
 MADE, NOT_MADE, UNKNOWN = "made", "not made", "unknown"
 Line = tuple[str, str, str | None]  # event, id and new path of a change
@@ -96,22 +100,10 @@ class Writer:
         self.known: dict[str, State] = {}
         self.loose: set[str] = set()  # nodes after a mutation whose result is unknown
         self._numbers = iter(range(1_000_000))
-        self._thread: threading.Thread | None = None
-        self._over = threading.Event()
 
-    def begin(self) -> None:
-        self._thread = threading.Thread(target=self._work)
-        self._thread.start()
-
-    def end(self) -> None:
-        self._over.set()
-
-    def join(self) -> None:
-        assert self._thread
-        self._thread.join()
-
-    def _work(self) -> None:
-        while not self._over.is_set() and self.wrong is None:
+    def work(self, over: threading.Event) -> None:
+        """Write until it is over, or something is wrong."""
+        while not over.is_set() and self.wrong is None:
             try:
                 self.write()
             except Wrong as wrong:
@@ -219,18 +211,22 @@ def _sent(field: str, event: str, node: str, state: State, to: str | None = None
     return Sent(f"mutation {{ made: {field}, idempotencyKey: KEY) {selection} }}", event, node, state, to)
 
 
+def pages_of_log(server: Server, where: str, changes: str) -> Iterator[dict[str, Any]]:
+    """The pages of the change log of a place, up to the last one."""
+    feed: dict[str, Any] = {"cursor": "", "hasMore": True}
+    while feed["hasMore"]:
+        after = f', after: "{feed["cursor"]}"' if feed["cursor"] else ""
+        field = f"changes(hierarchy: THING, {where}{after}) {{ {changes} cursor hasMore }}"
+        feed = server.ask(f"{{ {field} }}").data["changes"]
+        yield feed
+
+
 def log_of(server: Server, box: str) -> list[Line]:
     """What the change log has of the nodes below a box, in order."""
-    lines: list[Line] = []
-    cursor, more = "", True
-    while more:
-        after = f', after: "{cursor}"' if cursor else ""
-        where = f'tree: "{box.split("/")[0]}", under: "{box}"'
-        field = f"changes(hierarchy: THING, {where}{after}) {{ changes {{ event nodeId path to }} cursor hasMore }}"
-        feed = server.ask(f"{{ {field} }}").data["changes"]
-        lines += [(line["event"], line["nodeId"], line["to"]) for line in feed["changes"] if line["path"] != box]
-        cursor, more = feed["cursor"], feed["hasMore"]
-    return [line for line in lines if line[1] != f"thing:{box}"]
+    where = f'tree: "{box.split("/")[0]}", under: "{box}"'
+    pages = pages_of_log(server, where, "changes { event nodeId path to }")
+    lines = [line for page in pages for line in page["changes"] if line["path"] != box]
+    return [(line["event"], line["nodeId"], line["to"]) for line in lines if line["nodeId"] != f"thing:{box}"]
 
 
 def nodes_of(server: Server, box: str) -> dict[str, State]:
@@ -243,35 +239,66 @@ def nodes_of(server: Server, box: str) -> dict[str, State]:
     return {node["id"]: (node["path"], node["revision"], node["small"]) for node in nodes}
 
 
+@contextlib.contextmanager
+def writing(servers: Callable[[], list[Server]], number: int, chance: random.Random) -> Iterator[list[Writer]]:
+    """So many writers, each with a thread, until the block ends."""
+    names = [f"w{n}" for n in range(number)]
+    prepare(servers()[0], names)
+    writers, over = [Writer(name, chance.randrange(2**31), servers) for name in names], threading.Event()
+    threads = [threading.Thread(target=writer.work, args=(over,)) for writer in writers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield writers
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def more_is_made(writers: list[Writer], number: int, promise: str, seconds: float = 30.0) -> None:
+    """Wait until the writers have made so many mutations more; raises Wrong if that takes too long."""
+    made = _made(writers)
+
+    def problem() -> Wrong:
+        answers = [writer.account.sent[-1].answers for writer in writers]
+        return next((writer.wrong for writer in writers if writer.wrong), Wrong(promise, [], f"{number} made", answers))
+
+    eventually(lambda: _made(writers) >= made + number or any(writer.wrong for writer in writers), seconds, problem)
+
+
+def _made(writers: list[Writer]) -> int:
+    return sum(writer.counts["mutations made"] for writer in writers)
+
+
 def prepare(server: Server, names: list[str], tree: str = "W") -> None:
     """The box of each writer, in one tree."""
-    server.ask(
-        f'mutation {{ createThing(input: {{key: "{tree}", name: "{tree}", attributes: {{box: '
-        f"{{}}}}}}) {{ node {{ id }} }} }}"
-    )
-    for name in names:
-        where = f'parent: {{path: "{tree}"}}, key: "{name}", name: "{name}"'
-        create = f"createThing(input: {{{where}, attributes: {{box: {{}}}}}}) {{ node {{ id }} }}"
+    for where in (f'key: "{tree}"', *(f'parent: {{path: "{tree}"}}, key: "{name}"' for name in names)):
+        create = f'createThing(input: {{{where}, name: "x", attributes: {{box: {{}}}}}}) {{ node {{ id }} }}'
         assert server.ask(f"mutation {{ {create} }}").data
 
 
 def settle(writers: list[Writer], server: Server, script: list[str], seconds: float = 0) -> Counter[str]:
     """Compare the log and the nodes of each writer with its account; lists are complete after some seconds."""
     counts: Counter[str] = Counter()
+    until = time.monotonic() + seconds
     for writer in writers:
         if writer.wrong:
             raise writer.wrong
-    time.sleep(seconds)
-    for writer in writers:
         counts += writer.counts
         log = [line for line in log_of(server, writer.box) if line[1].startswith(f"thing:{writer.account.name}-")]
         counts["changes found in the log"] += writer.account.expect(log, script)
-        found = nodes_of(server, writer.box)
-        got = {node: state for node, state in found.items() if node not in writer.loose}
-        if got != writer.known:
-            wrong = {node for node in {*got, *writer.known} if got.get(node) != writer.known.get(node)}
-            steps = [f"{s.mutation} with the responses {s.answers}" for s in writer.account.sent if s.node in wrong]
-            expected = {node: writer.known.get(node) for node in wrong}
-            raise Wrong(OUTCOMES, [*script, *steps], expected, {node: got.get(node) for node in wrong})
-        counts["nodes compared at the end"] += len(found)
+        counts["nodes compared at the end"] += settled(partial(_compare_nodes, writer, server, script), until)
     return counts
+
+
+def _compare_nodes(writer: Writer, server: Server, script: list[str]) -> int:
+    """The number of nodes below the box of a writer, which are as it knows them."""
+    found = nodes_of(server, writer.box)
+    got = {node: state for node, state in found.items() if node not in writer.loose}
+    if got != writer.known:
+        wrong = {node for node in {*got, *writer.known} if got.get(node) != writer.known.get(node)}
+        steps = [f"{s.mutation} with the responses {s.answers}" for s in writer.account.sent if s.node in wrong]
+        expected = {node: writer.known.get(node) for node in wrong}
+        raise Wrong(OUTCOMES, [*script, *steps], expected, {node: got.get(node) for node in wrong})
+    return len(found)

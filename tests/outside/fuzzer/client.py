@@ -1,10 +1,12 @@
-"""Client with one connection that stays, and answers in which whole numbers keep all their digits."""
+"""Client with one connection that stays, and its documents."""
 
 import http.client
 import json
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
+
+from tests.processes import Answer, sent_on
 
 SECONDS = 60.0
 MAX_ADDRESS = 6000
@@ -26,23 +28,6 @@ class Document:
         return "\n     ".join(json.dumps(body, ensure_ascii=False) for body in bodies)
 
 
-@dataclass(frozen=True)
-class Reply:
-    """The HTTP status and the JSON body, decoded and as it came."""
-
-    status: int
-    body: Any
-    bytes: bytes = b""
-
-    @property
-    def errors(self) -> list[dict[str, Any]]:
-        return list(self.body.get("errors") or ())
-
-    @property
-    def codes(self) -> list[str]:
-        return [error.get("extensions", {}).get("code", "") for error in self.errors]
-
-
 class Client:
     """GraphQL over one HTTP connection. It opens a new one if the old one was closed."""
 
@@ -51,27 +36,18 @@ class Client:
         self._connection = http.client.HTTPConnection(self._host, timeout=SECONDS)
         self.requests = 0
 
-    def ask(self, document: Document, *, by_get: bool = False) -> Reply:
-        """The reply to a POST, or to a GET if the address is not too long for one.
-
-        Raises OSError or HTTPException if there is no response.
-        """
+    def ask(self, document: Document, *, by_get: bool = False) -> Answer:
+        """The reply to a POST, or to a GET if the address is not too long for one; raises OSError if there is none."""
         self.requests += 1
         address = f"/graphql?{urlencode({'query': document.query, 'variables': json.dumps(document.variables)})}"
         body = json.dumps({"query": document.query, "variables": document.variables}).encode()
         sent = ("GET", address, None) if by_get and len(address) < MAX_ADDRESS else ("POST", "/graphql", body)
         try:
-            return self._send(*sent)
-        except (http.client.HTTPException, ConnectionError):
+            return sent_on(self._connection, *sent, HEADERS)
+        except ConnectionError:
             self.close()
             self._connection = http.client.HTTPConnection(self._host, timeout=SECONDS)
-            return self._send(*sent)
-
-    def _send(self, method: str, address: str, body: bytes | None) -> Reply:
-        self._connection.request(method, address, body, HEADERS)
-        response = self._connection.getresponse()
-        read = response.read()
-        return Reply(response.status, json.loads(read), read)
+            return sent_on(self._connection, *sent, HEADERS)
 
     def close(self) -> None:
         self._connection.close()

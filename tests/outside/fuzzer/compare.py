@@ -2,10 +2,11 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.outside.fuzzer.client import Reply
+from tests.processes import Answer
 
 INTERNAL = "INTERNAL_SERVER_ERROR"
 BUDGETS = {"BUDGET_EXCEEDED", "LIMIT_EXCEEDED", "TIMEOUT"}
@@ -31,7 +32,7 @@ def names(path: list[Any] | None) -> str:
     return ".".join(str(part) for part in path or () if not isinstance(part, int))
 
 
-def internal(reply: Reply, oracle: dict[str, Any] | None = None) -> Difference | None:
+def internal(reply: Answer, oracle: dict[str, Any] | None = None) -> Difference | None:
     """An internal error, if the oracle has none at that path: methods of users may raise."""
     raised = [error.get("path") for error in (oracle or {}).get("errors", ()) if error.get("code") == INTERNAL]
     for error in reply.errors:
@@ -52,20 +53,20 @@ def within(oracle: dict[str, Any]) -> bool:
     return not oracle["much"] and oracle["nodes"] < 4000 and weight < 50_000 and oracle["past"] < 100
 
 
-def difference(reply: Reply, oracle: dict[str, Any], query: str) -> Difference | None:
+def difference(reply: Answer, oracle: dict[str, Any], query: str) -> Difference | None:
     """What differs between a response and the oracle's answer to a valid document."""
     if oracle["kind"] == "refused":
         promise = "docs/reference/errors.md: a variable that is invalid is a request error"
-        if "data" in reply.body or not reply.errors:
-            return Difference("accepted", "variables", promise, oracle["errors"], reply.body)
+        if "data" in reply.json or not reply.errors:
+            return Difference("accepted", "variables", promise, oracle["errors"], reply.json)
         return None
-    if "data" not in reply.body:
+    if "data" not in reply.json:
         if oracle["data"] is None and not any(error.get("path") for error in oracle["errors"]):
             return None  # the fields of the root cannot be told
         return Difference(
-            "refused", ",".join(reply.codes), "docs/querying.md: a valid query is answered", "data", reply.body
+            "refused", ",".join(reply.codes), "docs/querying.md: a valid query is answered", "data", reply.json
         )
-    found = _values(oracle["data"], reply.body["data"], [])
+    found = first_difference(oracle["data"], reply.json["data"])
     promise = "docs/querying.md, docs/lists.md: fields and lists are the same in every document that selects them"
     if found is not None:
         path, expected, got = found
@@ -75,19 +76,20 @@ def difference(reply: Reply, oracle: dict[str, Any], query: str) -> Difference |
     return _errors(reply, oracle, query) or bytes_of(reply)
 
 
-def _values(expected: Any, got: Any, path: list[Any]) -> tuple[list[Any], Any, Any] | None:
+def first_difference(expected: Any, got: Any, path: Sequence[Any] = ()) -> tuple[list[Any], Any, Any] | None:
+    """The place of the innermost parts of two answers that differ, and both; None if none do."""
     if isinstance(expected, dict) and isinstance(got, dict):
         if list(expected) != list(got):
-            return path, list(expected), list(got)
-        return next((one for key in expected if (one := _values(expected[key], got[key], [*path, key]))), None)
+            return [*path], list(expected), list(got)
+        return next((one for key in expected if (one := first_difference(expected[key], got[key], [*path, key]))), None)
     if isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
         pairs = enumerate(zip(expected, got, strict=True))
-        return next((one for number, (a, b) in pairs if (one := _values(a, b, [*path, number]))), None)
+        return next((one for number, (a, b) in pairs if (one := first_difference(a, b, [*path, number]))), None)
     is_same = expected == got and isinstance(expected, bool) == isinstance(got, bool)
-    return None if is_same else (path, expected, got)
+    return None if is_same else ([*path], expected, got)
 
 
-def _errors(reply: Reply, oracle: dict[str, Any], query: str) -> Difference | None:
+def _errors(reply: Answer, oracle: dict[str, Any], query: str) -> Difference | None:
     """Errors by the place that each makes null: where several are possible at one place, any of them is right."""
     promise = "docs/reference/errors.md: an error has the path of its field and the code of its reason"
     expected: dict[Place, list[dict[str, Any]]] = {}
@@ -99,7 +101,7 @@ def _errors(reply: Reply, oracle: dict[str, Any], query: str) -> Difference | No
     for error in reply.errors:
         if not error.get("path"):
             continue
-        place, order = _place(error["path"], reply.body["data"])
+        place, order = _place(error["path"], reply.json["data"])
         where, told = names(list(place)), [reply.errors[:3], "at", error["path"]]
         if order is None:
             return Difference("not null", where, promise, "null at the path of an error", told)
@@ -110,7 +112,7 @@ def _errors(reply: Reply, oracle: dict[str, Any], query: str) -> Difference | No
         places.append(place)
         if any(one["path"] == error["path"] or one.get("code") in (None, _code(error)) for one in expected[place]):
             causes.add(place)
-    orders = [_place(list(place), reply.body["data"])[1] or () for place in places]
+    orders = [_place(list(place), reply.json["data"])[1] or () for place in places]
     if orders != sorted(orders):
         return Difference("order", "errors", "errors are in the order of the response", sorted(orders), orders)
     paths = [error["path"] for error in reply.errors if error.get("path")]
@@ -125,7 +127,7 @@ def _errors(reply: Reply, oracle: dict[str, Any], query: str) -> Difference | No
     return None
 
 
-def met_damage(found: Difference, reply: Reply, oracle: dict[str, Any]) -> bool:
+def met_damage(found: Difference, reply: Answer, oracle: dict[str, Any]) -> bool:
     """Whether only one side has a null because of an item that is no node: one read may serve several lists."""
     if found.kind != "data" or (found.expected["value"] is None) == (found.got["value"] is None):
         return False
@@ -134,14 +136,14 @@ def met_damage(found: Difference, reply: Reply, oracle: dict[str, Any]) -> bool:
     return any(error["path"][: len(at)] == at and error["message"].startswith("The item") for error in errors)
 
 
-def left_out(reply: Reply) -> bool:
+def left_out(reply: Answer) -> bool:
     """Whether there are more errors of a code than are listed. The docs do not say which ones these are."""
     return any("more" in error.get("extensions", {}) for error in reply.errors)
 
 
-def further_errors(reply: Reply) -> int:
+def further_errors(reply: Answer) -> int:
     """How many errors are below a null that has another one already: GraphQL allows them, and none is of use."""
-    places = [_place(error["path"], reply.body["data"])[0] for error in reply.errors if error.get("path")]
+    places = [_place(error["path"], reply.json["data"])[0] for error in reply.errors if error.get("path")]
     return len(places) - len({*places})
 
 
@@ -186,7 +188,7 @@ def _place(path: list[Any], data: Any) -> tuple[Place, tuple[int, ...] | None]:
     return tuple(path), tuple(order) if data is None else None
 
 
-def bytes_of(reply: Reply) -> Difference | None:
+def bytes_of(reply: Answer) -> Difference | None:
     """What is wrong with how a body is written: without blanks, needless escapes, or a name twice."""
     body = json.loads(reply.bytes, parse_float=lambda text: f"\0{text}")
     compact = json.dumps(body, ensure_ascii=False, separators=(",", ":"))

@@ -38,19 +38,21 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
     if found:
         return write, found
     if "GRAPHQL_VALIDATION_FAILED" in said.codes:
-        return write, Difference("payload", name, "the documents of the suite match the schema", None, said.body)
-    if "data" not in said.body or compare.BUDGETS & set(said.codes):
+        return write, Difference("payload", name, "the documents of the suite match the schema", None, said.json)
+    if "data" not in said.json or compare.BUDGETS & set(said.codes):
         return None
     session.counts["payloads compared"] += 1
-    made = (said.body["data"][name] or {}).get("node")
-    for attempt in range(2):
+    made = (said.json["data"][name] or {}).get("node")
+    end = time.monotonic() + SETTLE_SECONDS
+    while True:
         answer = session.client.ask(read)
-        now = answer.body.get("data", {}).get(field)
+        now = answer.json.get("data", {}).get(field)
         if now == made or compare.BUDGETS & set(answer.codes):
             return None
-        if attempt == 0:
-            time.sleep(SETTLE_SECONDS)
-    return write, Difference("payload", name, PROMISE, {"query": read.query, "data": now}, said.body)
+        if time.monotonic() > end:
+            break
+        time.sleep(0.05)
+    return write, Difference("payload", name, PROMISE, {"query": read.query, "data": now}, said.json)
 
 
 def _text(path: str) -> str:

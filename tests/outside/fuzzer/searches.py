@@ -29,7 +29,7 @@ def check(session: Session) -> Iterator[tuple[Document, Difference]]:
                 document = Document(query, {"text": text})
                 reply = session.client.ask(document)
                 session.counts["searches compared"] += 1
-                found = (reply.body.get("data") or {}).get(field)
+                found = (reply.json.get("data") or {}).get(field)
                 paths = [hit["path"] for hit in found["nodes"]] if found else []
                 if node["path"] not in paths and len(paths) < MOST:
-                    yield document, Difference("search", field, PROMISE, node["path"], reply.body)
+                    yield document, Difference("search", field, PROMISE, node["path"], reply.json)

@@ -8,11 +8,12 @@ from graphql import OperationDefinitionNode, parse
 from tests.outside.failures import Wrong
 from tests.outside.fuzzer import compare, damage, snapshot
 from tests.outside.fuzzer.broken import other_literals
-from tests.outside.fuzzer.client import Client, Document, Reply
+from tests.outside.fuzzer.client import Client, Document
 from tests.outside.fuzzer.compare import Difference
 from tests.outside.fuzzer.data import DataSet
 from tests.outside.fuzzer.oracle import Oracle
 from tests.outside.processes import Place, command
+from tests.processes import Answer
 
 CURSORS = "{ edges { cursor node { path } } }"
 
@@ -56,7 +57,7 @@ class Session:
         found = None if self.data.computed else compare.internal(reply)
         if found and not self._asked:
             self._asked, self._asked_document = found, document
-        return dict(reply.body)
+        return dict(reply.json)
 
     def _collect_cursors(self) -> list[str]:
         """Cursors of some lists, so that documents can continue them."""
@@ -85,7 +86,7 @@ class Session:
             return None
         promise = "docs/security.md: a query that exceeds a limit is the error `LIMIT_EXCEEDED`"
         return document, Difference(
-            "limit", ",".join(reply.codes), promise, "LIMIT_EXCEEDED", [reply.status, reply.body]
+            "limit", ",".join(reply.codes), promise, "LIMIT_EXCEEDED", [reply.status, reply.json]
         )
 
     def check(self, document: Document, *, is_broken: bool = False) -> tuple[Document, Difference] | None:
@@ -112,7 +113,7 @@ class Session:
         if first.bytes == again.bytes or compare.BUDGETS & {*first.codes, *again.codes}:
             return None
         promise = "docs/consistency.md: while nothing is written, the same request has the same response"
-        if first.body.get("data") == again.body.get("data") and compare.left_out(first):
+        if first.json.get("data") == again.json.get("data") and compare.left_out(first):
             self.counts["responses repeated with others of the errors listed"] += 1
             return None
         pairs = zip(first.bytes, again.bytes, strict=False)
@@ -120,20 +121,20 @@ class Session:
         shown = slice(start, start + 1000)
         return document, Difference("repeated", "body", promise, first.bytes[shown], again.bytes[shown])
 
-    def _check_one(self, document: Document, reply: Reply, *, is_broken: bool) -> tuple[Document, Difference] | None:
+    def _check_one(self, document: Document, reply: Answer, *, is_broken: bool) -> tuple[Document, Difference] | None:
         self._asked = None
         oracle = self.oracle.answer(document.query, document.variables)
         if self._asked and self._asked_document:
             return self._asked_document, self._asked
         if found := compare.internal(reply, oracle):
             return document, found
-        if is_broken and oracle["kind"] == "result" and "data" not in reply.body:
+        if is_broken and oracle["kind"] == "result" and "data" not in reply.json:
             self.counts["documents without a verdict"] += 1
             return None
         found = self._judge(document, reply, oracle)
         return (document, found) if found else None
 
-    def _judge(self, document: Document, reply: Reply, oracle: dict[str, Any]) -> Difference | None:
+    def _judge(self, document: Document, reply: Answer, oracle: dict[str, Any]) -> Difference | None:
         self.counts[f"documents {oracle['kind']}"] += 1
         if oracle["kind"] in ("syntax", "invalid"):
             return self._refused(reply, oracle)
@@ -150,7 +151,7 @@ class Session:
         self.counts["fields compared"] += oracle["fields"]
         self.counts["nodes compared"] += oracle["nodes"]
         self.counts["errors compared"] += len(oracle["errors"])
-        self.counts["further errors of a null"] += compare.further_errors(reply) if "data" in reply.body else 0
+        self.counts["further errors of a null"] += compare.further_errors(reply) if "data" in reply.json else 0
         for reason, count in oracle["unsure"].items():
             self.counts[f"lists asked alone: {reason}"] += count
         found = compare.difference(reply, oracle, document.query) or self._lost(document, reply)
@@ -159,16 +160,16 @@ class Session:
             return None
         return found
 
-    def _refused(self, reply: Reply, oracle: dict[str, Any]) -> Difference | None:
+    def _refused(self, reply: Answer, oracle: dict[str, Any]) -> Difference | None:
         promise = "docs/reference/errors.md: a document that does not match the schema is refused with 400 and a code"
         codes = set(reply.codes)
-        if reply.status != 400 or "data" in reply.body or not codes or not codes <= compare.REFUSALS:
-            return Difference("accepted", oracle["kind"], promise, oracle["message"], [reply.status, reply.body])
+        if reply.status != 400 or "data" in reply.json or not codes or not codes <= compare.REFUSALS:
+            return Difference("accepted", oracle["kind"], promise, oracle["message"], [reply.status, reply.json])
         return None
 
-    def _lost(self, document: Document, reply: Reply) -> Difference | None:
+    def _lost(self, document: Document, reply: Answer) -> Difference | None:
         """Fields of the root that became null because of the error of another one."""
-        if reply.body.get("data", 0) is not None or not reply.errors:
+        if reply.json.get("data", 0) is not None or not reply.errors:
             return None
         if any(error["message"].startswith("Argument '") for error in reply.errors):
             return None  # of `_entities` or below `hierarchies`, which may not be null, as graphql-js says too
@@ -178,7 +179,7 @@ class Session:
         promise = (
             "docs/security.md: an error of its field only; docs/reference/errors.md: the rest of the response is valid"
         )
-        return Difference("lost", "a field of the root", promise, "the other fields", reply.body)
+        return Difference("lost", "a field of the root", promise, "the other fields", reply.json)
 
     def wrong(self, document: Document, found: Difference) -> Wrong:
         script = [f"data: {self.data.name}", document.replay, f"{found.kind} at {found.where}"]
@@ -190,8 +191,8 @@ class Session:
         self.server.stop()
 
 
-def _cursors(reply: Reply, place: list[str], hierarchy: str, node: str | None, kind: str) -> list[dict[str, Any]]:
-    found = reply.body["data"]
+def _cursors(reply: Answer, place: list[str], hierarchy: str, node: str | None, kind: str) -> list[dict[str, Any]]:
+    found = reply.json["data"]
     for name in place:
         found = found and found[name]
     if found is None:  # a damaged node

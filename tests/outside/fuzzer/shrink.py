@@ -1,34 +1,34 @@
 """Shrinking: parts are taken out of a document as long as it still fails in the same way."""
 
-import copy
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from graphql import (
+    SKIP,
     DocumentNode,
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLSchema,
     InlineFragmentNode,
-    ListValueNode,
-    NamedTypeNode,
     Node,
-    ObjectValueNode,
     OperationDefinitionNode,
     SelectionSetNode,
+    VariableDefinitionNode,
     VariableNode,
+    Visitor,
     ast_from_value,
     parse,
     print_ast,
     type_from_ast,
+    visit,
 )
 
 from tests.outside.fuzzer.client import Document
 
-Edit = Callable[[], None]
+PARTS = ("arguments", "directives", "values", "fields", "variable_definitions", "selections")
 
 
 def shrink(
@@ -49,8 +49,7 @@ def shrink(
             if not changed:
                 break
             number, changed = 0, False
-            continue
-        if tried.query != best.query and fails(tried):
+        elif tried.query != best.query and fails(tried):
             best, changed = tried, True
         else:
             number += 1
@@ -59,130 +58,108 @@ def shrink(
 
 def _edited(document: Document, number: int, schema: GraphQLSchema) -> Document | None:
     """The document after the edit with this number; None if there are not as many."""
-    tree = copy.deepcopy(parse(document.query, no_location=True))
+    tree = parse(document.query, no_location=True)
+    edit = Smaller(tree, number)
+    made = visit(tree, edit)
+    if edit.left < 0:
+        return _tidy(made, document)
     variables = {} if document.others else document.variables  # only those of all values can become literals
-    for position, edit in enumerate(_edits(tree, variables, schema)):
-        if position == number:
-            edit()
-            return _tidy(tree, document)
+    for name, value in list(_literals(tree, variables, schema))[edit.left :]:
+        return _tidy(visit(tree, Literal(name, value)), document)
     return None
 
 
-def _edits(tree: DocumentNode, variables: dict[str, Any], schema: GraphQLSchema) -> Iterator[Edit]:
-    for node in _walk(tree):
-        if isinstance(node, SelectionSetNode):
-            yield from _of_selections(node, tree)
-        for attribute in ("arguments", "directives", "values", "variable_definitions"):
-            many = getattr(node, attribute, None)
-            for one in many or ():
-                yield _remove(node, attribute, one)
-        if isinstance(node, ObjectValueNode):
-            for one in node.fields:
-                yield _remove(node, "fields", one)
+class Smaller(Visitor):
+    """Makes the edit with a number; `left` is negative when it is made."""
+
+    def __init__(self, tree: DocumentNode, number: int) -> None:
+        super().__init__()
+        self.left = number
+        self._fragments = {d.name.value: d for d in tree.definitions if isinstance(d, FragmentDefinitionNode)}
+
+    def enter(self, node: Node, *_: Any) -> Node | None:
+        for smaller in self._smaller(node) if self.left >= 0 else ():
+            self.left -= 1
+            if self.left < 0:
+                return smaller
+        return None
+
+    def _smaller(self, node: Node) -> Iterator[Node]:
+        for part in PARTS:
+            many = getattr(node, part, None) or ()
+            for one in many if part != "selections" or len(many) > 1 else ():
+                yield _with(node, part, tuple(other for other in many if other is not one))
         if isinstance(node, FieldNode) and node.alias:
-            yield _set(node, "alias", None)
-    for operation in tree.definitions:
-        if isinstance(operation, OperationDefinitionNode):
-            yield from _literals(operation, tree, variables, schema)
+            yield _with(node, "alias", None)
+        for one in node.selections if isinstance(node, SelectionSetNode) else ():
+            inner = getattr(one, "selection_set", None) and one.selection_set.selections  # in place of what has them
+            if isinstance(one, FragmentSpreadNode):
+                found = self._fragments[one.name.value]
+                inner = (InlineFragmentNode(type_condition=found.type_condition, selection_set=found.selection_set),)
+            if inner:
+                parts = [inner if other is one else (other,) for other in node.selections]
+                yield _with(node, "selections", sum(parts, ()))
 
 
-def _of_selections(node: SelectionSetNode, tree: DocumentNode) -> Iterator[Edit]:
-    for one in node.selections:
-        if len(node.selections) > 1:
-            yield _remove(node, "selections", one)
-    for one in node.selections:
-        inner: tuple[Any, ...] = ()
-        if isinstance(one, InlineFragmentNode | FieldNode) and one.selection_set:
-            inner = one.selection_set.selections
-        if isinstance(one, FragmentSpreadNode):
-            found = next(
-                d for d in tree.definitions if isinstance(d, FragmentDefinitionNode) and d.name.value == one.name.value
-            )
-            inner = (
-                InlineFragmentNode(
-                    type_condition=found.type_condition, directives=(), selection_set=found.selection_set
-                ),
-            )
-        if inner:
-            rest = tuple(part for other in node.selections for part in (inner if other is one else (other,)))
-            yield _set(node, "selections", rest)
+class Literal(Visitor):
+    """Puts a literal in the place of a variable."""
+
+    def __init__(self, name: str, value: Node) -> None:
+        super().__init__()
+        self._name, self._value = name, value
+
+    def enter_variable_definition(self, *_: Any) -> Any:
+        return SKIP
+
+    def enter_variable(self, node: VariableNode, *_: Any) -> Node | None:
+        return self._value if node.name.value == self._name else None
 
 
-def _literals(
-    operation: OperationDefinitionNode, tree: DocumentNode, variables: dict[str, Any], schema: GraphQLSchema
-) -> Iterator[Edit]:
-    """Variables become literals."""
-    for defined in operation.variable_definitions or ():
-        name = defined.variable.name.value
-        kind = type_from_ast(schema, defined.type)
+def _literals(tree: DocumentNode, variables: dict[str, Any], schema: GraphQLSchema) -> Iterator[tuple[str, Node]]:
+    """The variables that have a literal, which those of an enum or an input object may not have."""
+    for defined in _nodes(tree, VariableDefinitionNode):
+        name, kind = defined.variable.name.value, type_from_ast(schema, defined.type)
         try:
             value = ast_from_value(variables[name], kind) if name in variables and kind else defined.default_value
         except Exception:  # noqa: S112 - values that have no literal stay variables
             continue
         if value is not None:
-            yield _replace_variable(tree, operation, defined, name, value)
+            yield name, value
 
 
-def _replace_variable(
-    tree: DocumentNode, operation: OperationDefinitionNode, defined: Node, name: str, value: Any
-) -> Edit:
-    def edit() -> None:
-        for node in _walk(tree):
-            if getattr(node, "value", None).__class__ is VariableNode and node.value.name.value == name:  # type: ignore[attr-defined]
-                _put(node, "value", value)
-            if isinstance(node, ListValueNode):
-                others = (value if isinstance(v, VariableNode) and v.name.value == name else v for v in node.values)
-                _put(node, "values", tuple(others))
-        _put(
-            operation,
-            "variable_definitions",
-            tuple(d for d in operation.variable_definitions or () if d is not defined),
-        )
-
-    return edit
+def _with(node: Node, part: str, value: Any) -> Node:
+    return type(node)(**{key: getattr(node, key) for key in node.keys} | {part: value})
 
 
-def _remove(node: Node, attribute: str, one: Node) -> Edit:
-    return _set(node, attribute, tuple(other for other in getattr(node, attribute) if other is not one))
+def _nodes(tree: Node | tuple[Node, ...], kind: type[Any]) -> list[Any]:
+    """The nodes of a kind, but for the variables of definitions."""
+    found: list[Any] = []
 
+    class Finder(Visitor):
+        def enter(self, node: Node, *_: Any) -> Any:
+            if isinstance(node, kind):
+                found.append(node)
+            return SKIP if isinstance(node, VariableDefinitionNode) else None
 
-def _set(node: Node, attribute: str, value: Any) -> Edit:
-    return lambda: _put(node, attribute, value)
-
-
-def _put(node: Node, attribute: str, value: Any) -> None:
-    """Nodes are frozen; these are copies that only this module has."""
-    object.__setattr__(node, attribute, value)
-
-
-def _walk(node: Any) -> Iterator[Node]:
-    yield node
-    for key in node.keys:
-        value = getattr(node, key, None)
-        for one in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(one, Node) and not isinstance(one, NamedTypeNode):
-                yield from _walk(one)
+    visit(tree, Finder())
+    return found
 
 
 def _tidy(tree: DocumentNode, document: Document) -> Document:
     """Without fragments and variables that nothing uses any more."""
-    while True:
-        spread = {node.name.value for node in _walk(tree) if isinstance(node, FragmentSpreadNode)}
-        kept = tuple(d for d in tree.definitions if not isinstance(d, FragmentDefinitionNode) or d.name.value in spread)
-        if len(kept) == len(tree.definitions):
-            break
-        _put(tree, "definitions", kept)
-    used = set()
-    for definition in tree.definitions:
-        for key in ("selection_set", "directives"):
-            for part in [getattr(definition, key)] if key == "selection_set" else getattr(definition, key) or ():
-                used |= {node.name.value for node in _walk(part) if isinstance(node, VariableNode)}
-    for definition in tree.definitions:
-        if isinstance(definition, OperationDefinitionNode):
-            defined = definition.variable_definitions or ()
-            _put(definition, "variable_definitions", tuple(d for d in defined if d.variable.name.value in used))
-    query = " ".join(print_ast(tree).split()) if '"""' not in print_ast(tree) else print_ast(tree)
-    values = [
-        {name: value for name, value in one.items() if name in used} for one in (document.variables, *document.others)
-    ]
-    return Document(query, values[0], tuple(values[1:]))
+    size = 0
+    while size != len(tree.definitions):
+        size = len(tree.definitions)
+        spread = {node.name.value for node in _nodes(tree, FragmentSpreadNode)}
+        kept = [d for d in tree.definitions if not isinstance(d, FragmentDefinitionNode) or d.name.value in spread]
+        tree = DocumentNode(definitions=tuple(kept))
+    used = {node.name.value for node in _nodes(tree, VariableNode)}
+    definitions = []
+    for one in tree.definitions:
+        if isinstance(one, OperationDefinitionNode):
+            defined = tuple(d for d in one.variable_definitions or () if d.variable.name.value in used)
+            one = _with(one, "variable_definitions", defined)
+        definitions.append(one)
+    printed = print_ast(DocumentNode(definitions=tuple(definitions)))
+    values = [{name: one[name] for name in one if name in used} for one in (document.variables, *document.others)]
+    return Document(printed if '"""' in printed else " ".join(printed.split()), values[0], tuple(values[1:]))

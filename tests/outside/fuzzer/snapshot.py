@@ -7,9 +7,10 @@ from typing import Any
 
 from graphql import GraphQLInterfaceType, GraphQLObjectType, GraphQLSchema, build_schema, get_named_type
 
-from tests.outside.fuzzer.client import Client, Document, Reply
+from tests.outside.fuzzer.client import Client, Document
 from tests.outside.fuzzer.compare import Difference
 from tests.outside.fuzzer.data import DataSet, Fails, Row
+from tests.processes import Answer
 
 PROMISE = "docs/attributes.md: a value is read as it was written"
 LEVELS = "levels { name inputField mayBeRoot attributes { name } }"
@@ -58,7 +59,7 @@ def take(client: Client, data: DataSet, sdl: str, deleted: str, failure: Failure
     """Read all nodes. A value that is not as it was written is raised as a `failure`."""
     schema = build_schema(sdl, assume_valid_sdl=True)
     hierarchies = []
-    for found in client.ask(Document(HIERARCHIES)).body["data"]["hierarchies"]:
+    for found in client.ask(Document(HIERARCHIES)).json["data"]["hierarchies"]:
         name = found["name"].lower()
         interface = get_named_type(schema.query_type.fields[found["field"]].type) if schema.query_type else None
         assert isinstance(interface, GraphQLInterfaceType)
@@ -77,12 +78,12 @@ def _read(
 ) -> dict[str, Any]:
     ask = "query($path: Path!) { %s(path: $path) { %s } }"
     path = {"path": row["path"]}
-    level = client.ask(Document(ask % (field, "__typename"), path)).body["data"][field]["__typename"]
+    level = client.ask(Document(ask % (field, "__typename"), path)).json["data"][field]["__typename"]
     kind = schema.type_map[level]
     assert isinstance(kind, GraphQLObjectType)
     document = Document(ask % (field, f"... on {level} {{ {own_fields(schema, kind)} }}"), path)
     reply = client.ask(document)
-    node: dict[str, Any] = reply.body["data"][field]
+    node: dict[str, Any] = reply.json["data"][field]
     for name, value in row.items():
         if name in ("path", "level"):
             continue
@@ -99,11 +100,11 @@ def _read(
     return node
 
 
-def _computed(document: Document, reply: Reply, field: str, outcomes: Row, failure: Failure) -> dict[str, str]:
+def _computed(document: Document, reply: Answer, field: str, outcomes: Row, failure: Failure) -> dict[str, str]:
     """The codes of computed fields that fail. What they have or how they fail is as their methods say."""
     promise = "docs/attributes.md: an exception in it is an error of this field only"
     codes = {name: one.code for name, one in outcomes.items() if isinstance(one, Fails)}
-    got = {name: reply.body["data"][field][name] for name in outcomes}
+    got = {name: reply.json["data"][field][name] for name in outcomes}
     if got != (right := {name: None if name in codes else one for name, one in outcomes.items()}):
         raise failure(document, Difference("computed", field, promise, right, got))
     told = {error["path"][-1]: error["extensions"]["code"] for error in reply.errors}
@@ -127,7 +128,7 @@ def _read_fields(client: Client, schema: GraphQLSchema, lookup: str, node: dict[
     def ask(selection: str) -> tuple[Any, list[str]]:
         query = f"query($path: Path!) {{ {lookup}(path: $path) {{ {selection} }} }}"
         reply = client.ask(Document(query, {"path": node["path"]}))
-        return reply.body["data"][lookup], reply.codes
+        return reply.json["data"][lookup], reply.codes
 
     found, codes = ask("__typename")
     if found is None:

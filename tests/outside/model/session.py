@@ -15,7 +15,8 @@ from tests.outside.model.reads import Expected
 from tests.outside.model.rules import Faults
 from tests.outside.model.trees import Node, Trees
 from tests.outside.model.values import ATTRIBUTES
-from tests.outside.processes import Answer, Place, Server
+from tests.outside.processes import Place, Server
+from tests.processes import Answer
 
 Step = dict[str, Any]
 CLOCK = timedelta(seconds=300)

@@ -181,7 +181,7 @@ async def test_a_repair_that_stops_anywhere_is_continued_and_says_only_at_its_en
     stops = 0
     for commits in itertools.count(1):
         with contextlib.suppress(journaled.Dies):
-            await repaired(cast(Store, journaled.Mortal(store, 4 + commits % 3)))
+            await repaired(cast(Store, journaled.mortal(store, 4 + commits % 3)))
             break
         stops += 1
         assert await findings(store), "it goes on later"

@@ -1,6 +1,5 @@
 """DynamoDB JSON: values and nodes are decoded as they were encoded, sizes, and key ranges that fit into keys."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -19,8 +19,8 @@ from store.engine import Patience, ReadUsage
 from store.errors import BadInput, DamagedItem, Unavailable
 from store.model.attributes import Value
 from store.model.keys import Index, KeyRange, subtree
-from store.model.records import MAX_ITEM_BYTES, Item, Record, canonical_item, checked_item_size, size_of
-from tests.faulty_engine import FaultyEngine
+from store.model.records import Item, Record, canonical_item, size_of
+from tests.proxy import Call, Forward, Proxy
 
 VALUES: dict[str, Value] = {
     "text": "é\x00\u2028日本😀\"\\", "empty": "", "true": True, "false": False, "zero": 0, "int": 41, "low": -(2**63),
@@ -94,13 +94,6 @@ def test_a_size_is_that_of_names_and_values_in_utf8() -> None:
     assert all(2 <= size_of({"": number}) <= 21 for number in VALUES.values() if type(number) in (int, float))
 
 
-def test_the_size_limit_is_exact_and_names_the_item() -> None:
-    room = MAX_ITEM_BYTES - len("pktsktext")
-    assert checked_item_size({"pk": "t", "sk": "", "text": "x" * room}) == MAX_ITEM_BYTES
-    with pytest.raises(BadInput, match=rf'"location:7" takes {MAX_ITEM_BYTES + 1 + 12} bytes'):
-        checked_item_size({"pk": "t", "sk": "", "id": "location:7", "text": "x" * (room + 1)})
-
-
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -136,12 +129,11 @@ PAGES = [
 async def answering(bodies: list[bytes], keep_bytes: int = 0) -> AsyncIterator[DynamoDBStore]:
     """A store of a table that answers with these bodies, one after the other."""
 
-    async def answer(operation: str, writer: asyncio.StreamWriter) -> None:
-        body = bodies.pop(0)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    async def answer(call: Call, forward: Forward) -> web.Response:
+        return web.Response(body=bodies.pop(0))
 
     patience = Patience(connect_seconds=60.0, read_seconds=600.0, timeouts=2, attempts=2)
-    async with FaultyEngine(answer) as engine:
+    async with Proxy(usual=answer) as engine:
         where: dict[str, Any] = {"region": "eu-west-1", "endpoint": engine.url, "patience": patience}
         async with DynamoDBStore("clade", keep_bytes=keep_bytes, **where) as store:
             yield store

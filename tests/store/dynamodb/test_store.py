@@ -17,30 +17,31 @@ from store.connect import open_store
 from store.dynamodb.client import CircuitBreaker
 from store.dynamodb.store import DynamoDBStore
 from store.engine import REQUEST_PATIENCE, Patience, ReadTrace, ReadUsage
-from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, Uncertain
-from store.model.keys import Key, below, subtree
+from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
+from store.model.keys import Key, subtree
 from store.model.records import ABSENT, Check, Item, Put, key_of
 from tests import engines
-from tests.faulty_engine import Answer, FaultyEngine, empty, mute, slow
 from tests.ports import closed_port
 from tests.proxy import (
     Call,
     Fault,
     Forward,
     Proxy,
-    answer_dropped,
+    Silence,
     cancelled,
-    delayed,
     dropped,
     garbled,
     miscounted,
+    mute,
     no_object,
     refused,
     scrambled,
+    slow,
     status,
     throttled,
     unprocessed,
 )
+from tests.tables import empty
 from tests.time_limits import Held
 
 ATTEMPTS = 8  # of a throttled call
@@ -55,7 +56,7 @@ def store(proxied: DynamoDBStore) -> DynamoDBStore:
 
 
 @asynccontextmanager
-async def store_at(engine: FaultyEngine, patience: Patience | None = None) -> AsyncIterator[DynamoDBStore]:
+async def store_at(engine: Proxy, patience: Patience | None = None) -> AsyncIterator[DynamoDBStore]:
     """A store that waits for responses longer than a test does, unless it is given another patience."""
     patience = patience or replace(REQUEST_PATIENCE, read_seconds=600.0)
     async with (
@@ -77,23 +78,23 @@ async def put(store: DynamoDBStore, *new: Item, together: int = 100) -> None:
 # -- pages and unprocessed keys ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reverse", [False, True])
 async def test_pages_of_one_megabyte_are_followed_to_the_end_or_to_the_limit(
-    store: DynamoDBStore, proxy: Proxy, engine: engines.Engine, reverse: bool
+    store: DynamoDBStore, proxy: Proxy, engine: engines.Engine
 ) -> None:
     new = items(30, size=100_000)  # 3 MB
     await put(store, *new, together=10)
-    reads, some = ReadUsage(), ReadUsage()
-    found = await store.range(EVERYTHING, reads, reverse=reverse)
-    assert found == (new[::-1] if reverse else new)
-    assert (reads.items, reads.requests) == (30, proxy.count("Query"))
     assert await store.count(EVERYTHING, ReadUsage()) == 30
-    proxy.calls.clear()
-    assert await store.range(EVERYTHING, some, limit=15, reverse=reverse) == found[:15]
-    if engine.exact:
-        assert (reads.requests, some.requests) == (3, 2)
-        assert reads.units == pytest.approx(30 * 100_000 / 8192, rel=0.02)
-        assert [call.body["Limit"] for call in proxy.calls] == [15, 15 - 10]
+    for reverse in (False, True):
+        reads, some = ReadUsage(), ReadUsage()
+        proxy.calls.clear()
+        assert await store.range(EVERYTHING, reads, reverse=reverse) == (new[::-1] if reverse else new)
+        assert (reads.items, reads.requests) == (30, proxy.count("Query"))
+        proxy.calls.clear()
+        assert await store.range(EVERYTHING, some, limit=15, reverse=reverse) == (new[::-1] if reverse else new)[:15]
+        if engine.exact:
+            assert (reads.requests, some.requests) == (3, 2)
+            assert reads.units == pytest.approx(30 * 100_000 / 8192, rel=0.02)
+            assert [call.body["Limit"] for call in proxy.calls] == [15, 15 - 10]
 
 
 async def test_unprocessed_keys_are_requested_again(store: DynamoDBStore, proxy: Proxy) -> None:
@@ -124,8 +125,6 @@ async def test_only_attempts_without_progress_are_counted_and_bounded(store: Dyn
 
 
 async def test_hundreds_of_keys_are_requested_concurrently(store: DynamoDBStore, proxy: Proxy) -> None:
-    new = items(250)
-    await put(store, *new)
     together = asyncio.Barrier(3)
 
     async def waits_for_the_others(call: Call, forward: Forward) -> web.Response:
@@ -133,37 +132,36 @@ async def test_hundreds_of_keys_are_requested_concurrently(store: DynamoDBStore,
         return await forward(call.body)
 
     proxy.spoil("BatchGetItem", *[waits_for_the_others] * 3)
-    assert await store.get([key_of(item) for item in new], ReadUsage()) == new
+    assert await store.get([key_of(item) for item in items(250)], ReadUsage()) == [None] * 250
     assert proxy.count("BatchGetItem") == 3
 
 
 # -- reads that fail ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", [throttled, refused("InternalServerError", 500), status(503), dropped, miscounted])
-async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy: Proxy, fault: Fault) -> None:
+async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy: Proxy) -> None:
     await put(store, *items(3))
-    for calls in (2, 4):  # the first call of an operation, and a later one
+    for fault in (throttled, refused("InternalServerError", 500), status(503), dropped, miscounted) * 2:
+        proxy.calls.clear()
         proxy.spoil("Query", fault)
         assert await store.range(EVERYTHING, ReadUsage()) == items(3)
-        assert proxy.count("Query") == calls
+        assert proxy.count("Query") == 2
 
 
-@pytest.mark.parametrize(
-    ("fault", "calls", "sentence"),
-    [
-        (throttled, MANY, "overloaded"), (dropped, MANY, "does not respond"), (status(502), MANY, "not DynamoDB's"),
-        (refused("InternalServerError", 500), MANY, "fails"), *[(fault, 1, "not DynamoDB's") for fault in NO_RESPONSES],
-        *[(refused(f"{name}Exception"), 1, "credentials") for name in ("AccessDenied", "UnrecognizedClient")],
-        (refused("InvalidSignatureException"), 2, "rejects the credentials"),
-        (refused("ExpiredTokenException"), 1, "expired"), (refused("ValidationException"), 1, "ValidationException"),
-    ],
-)  # fmt: skip
+LASTING: list[tuple[Fault, int, str]] = [
+    (throttled, MANY, "overloaded"), (dropped, MANY, "does not respond"), (status(502), MANY, "not DynamoDB's"),
+    (refused("InternalServerError", 500), MANY, "fails"), *[(fault, 1, "not DynamoDB's") for fault in NO_RESPONSES],
+    *[(refused(f"{name}Exception"), 1, "credentials") for name in ("AccessDenied", "UnrecognizedClient")],
+    (refused("InvalidSignatureException"), 2, "rejects the credentials"),
+    (refused("ExpiredTokenException"), 1, "expired"), (refused("ValidationException"), 1, "ValidationException"),
+]  # fmt: skip
+
+
 async def test_a_call_that_keeps_failing_or_is_refused_ends_in_an_error_without_the_engines_own_words(
-    store: DynamoDBStore, proxy: Proxy, fault: Fault, calls: int, sentence: str
+    store: DynamoDBStore, proxy: Proxy
 ) -> None:
     await put(store, *items(3))
-    for _ in range(2):
+    for fault, calls, sentence in LASTING:
         proxy.calls.clear()
         proxy.spoil("Query", *[fault] * 10)
         with pytest.raises(Unavailable, match=sentence) as caught:
@@ -175,29 +173,31 @@ async def test_a_call_that_keeps_failing_or_is_refused_ends_in_an_error_without_
 
 
 @pytest.mark.parametrize("answer", [mute, slow])
-async def test_a_response_that_does_not_come_or_drips_is_waited_for_twice(answer: Answer) -> None:
-    patience = Patience(connect_seconds=0.2, read_seconds=0.5, timeouts=2, attempts=5)
-    async with FaultyEngine(empty) as engine, store_at(engine, patience) as store:
+async def test_a_response_that_does_not_come_or_drips_is_waited_for_twice(answer: Fault) -> None:
+    patience = Patience(connect_seconds=60.0, read_seconds=0.2, timeouts=2, attempts=5)
+    async with Proxy(usual=empty) as engine, store_at(engine, patience) as store:
         found = None
         while found is None:  # a busy machine may take longer
             with contextlib.suppress(Unavailable):
                 found = await store.range(EVERYTHING, ReadUsage())
-        engine.answer = answer
+        engine.usual = answer
         engine.calls.clear()
         with pytest.raises(Unavailable, match="ReadTimeoutError"):
             await store.range(EVERYTHING, ReadUsage())
-        assert engine.calls == ["query"] * 2
+        assert engine.operations == ["Query"] * 2
         with pytest.raises(Uncertain, match="ReadTimeoutError"):
             await store.commit([Put(items(1)[0])])
-        assert engine.calls.count("transactwriteitems") == 2
+        assert engine.count("TransactWriteItems") == 2
 
 
-async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(
+    store: DynamoDBStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.dynamodb.client.SILENT_SECONDS", 0.0)
     held = Held()
     proxy.spoil("Query", held)
     asked = asyncio.create_task(store.range(EVERYTHING, ReadUsage()))
     await held.arrived()
-    await asyncio.sleep(1.1)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
@@ -218,35 +218,37 @@ async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(store: Dy
     ids=["broken off", "nothing", "another protocol", "a wish for another protocol"],
 )  # fmt: skip
 async def test_what_is_no_whole_response_is_retried_over_other_connections(raw: bytes, is_closed: bool) -> None:
-    async def once(operation: str, writer: asyncio.StreamWriter) -> None:
-        engine.answer = empty
-        writer.write(raw)
+    async def once(call: Call, forward: Forward) -> web.Response:
+        engine.usual = empty
+        call.transport.write(raw)
         if is_closed:
-            writer.close()
+            call.transport.close()
+        return Silence()
 
-    async with FaultyEngine(empty) as engine, store_at(engine) as store:
+    async with Proxy(usual=empty) as engine, store_at(engine) as store:
         assert await store.range(EVERYTHING, ReadUsage()) == []
-        engine.answer = once
+        engine.usual = once
         assert await store.range(EVERYTHING, ReadUsage()) == []
-        assert engine.calls == ["query"] * 3
+        assert engine.operations == ["Query"] * 3
 
 
 async def test_no_call_gets_the_response_to_another() -> None:
     """Not even where an informational response comes before it, or one more begins that nobody asked for."""
-    count, rest = 0, dict[asyncio.StreamWriter, bytes]()
+    count, rest = 0, dict[asyncio.Transport, bytes]()
 
-    async def counting(operation: str, writer: asyncio.StreamWriter) -> None:
+    async def counting(call: Call, forward: Forward) -> web.Response:
         nonlocal count
         count += 1
         body = b'{"Items": [], "Count": %d}' % count
         whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
         early = b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
-        writer.write(rest.get(writer, b"") + early + whole + whole[:20])
-        rest[writer] = whole[20:]
+        call.transport.write(rest.get(call.transport, b"") + early + whole + whole[:20])
+        rest[call.transport] = whole[20:]
+        return Silence()
 
-    async with FaultyEngine(empty) as engine, store_at(engine) as store:
+    async with Proxy(usual=empty) as engine, store_at(engine) as store:
         await store.count(EVERYTHING, ReadUsage())
-        engine.answer = counting
+        engine.usual = counting
         assert [await store.count(EVERYTHING, ReadUsage()) for _ in range(3)] == [1, 2, 3]
 
 
@@ -258,32 +260,35 @@ async def test_concurrent_calls_get_their_own_responses_also_after_one_that_was_
         assert await store.range(subtree("t", str(item["sk"])), ReadUsage()) == [item]
 
     await put(store, *items(3))
-    for number in range(3):
-        await one(number)
-        proxy.spoil("Query", delayed(0.2))
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await store.range(EVERYTHING, ReadUsage())
+    await one(0)
+    held = Held()
+    proxy.spoil("Query", held)
+    given_up = asyncio.create_task(store.range(EVERYTHING, ReadUsage()))
+    await held.arrived()
+    given_up.cancel()
+    await asyncio.wait([given_up])
+    held.may_go.set()
     await asyncio.gather(*map(one, range(100)))
 
 
 async def test_connections_that_were_lost_while_idle_fail_one_attempt_in_all_and_none_after_a_sleep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    opened: set[asyncio.StreamWriter] = set()
-    lost: set[asyncio.StreamWriter] = set()
+    opened: set[asyncio.Transport] = set()
+    lost: set[asyncio.Transport] = set()
     all_open, right = asyncio.Event(), time.time
 
-    async def answer(operation: str, writer: asyncio.StreamWriter) -> None:
-        if writer in lost:  # forgotten by a gateway between, which resets it when it is used again
-            return writer.transport.abort()
-        opened.add(writer)
+    async def answer(call: Call, forward: Forward) -> web.Response:
+        if call.transport in lost:  # forgotten by a gateway between, which resets it when it is used again
+            call.transport.abort()
+            return Silence()
+        opened.add(call.transport)
         if len(opened) >= 20:
             all_open.set()
         await all_open.wait()
-        await empty(operation, writer)
+        return await empty(call, forward)
 
-    async with FaultyEngine(answer) as engine, store_at(engine) as store:
+    async with Proxy(usual=answer) as engine, store_at(engine) as store:
         assert store.calls is not None
         for sleeps, retried in ((False, 1), (True, 1)):
             await asyncio.gather(*[store.range(EVERYTHING, ReadUsage()) for _ in range(20)])
@@ -339,23 +344,6 @@ async def test_lost_connections_and_throttles_are_tried_again_and_counted(store:
 # -- commits that fail -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("exact")
-async def test_a_commit_whose_answer_was_lost_is_made_once(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("TransactWriteItems", answer_dropped)
-    await store.commit([Put(items(1)[0], ABSENT)])  # made twice, its own condition would stop it
-    assert proxy.count("TransactWriteItems") == 2
-    assert await store.range(EVERYTHING, ReadUsage(), strong=True) == items(1)
-
-
-@pytest.mark.parametrize("fault", NO_RESPONSES)
-async def test_a_damaged_refusal_of_a_commit_leaves_it_unknown_whether_it_was_made(
-    store: DynamoDBStore, proxy: Proxy, fault: Fault
-) -> None:
-    proxy.spoil("TransactWriteItems", fault)
-    with pytest.raises(Uncertain, match="not DynamoDB's"):
-        await store.commit([Put(items(1)[0]), Check(Key("t", "x"), {"n": 1})])
-
-
 async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: DynamoDBStore, proxy: Proxy) -> None:
     proxy.spoil("TransactWriteItems", cancelled("None", "TransactionConflict"), cancelled("ThrottlingError", "None"))
     await store.commit([Put(item, ABSENT) for item in items(2)])
@@ -365,15 +353,16 @@ async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: Dynam
     assert await store.range(EVERYTHING, ReadUsage(), strong=True) == items(2)
 
 
-@pytest.mark.parametrize(("reason", "error"), [("TransactionConflict", Conflict), ("ThrottlingError", Unavailable)])
 async def test_a_commit_that_always_meets_others_or_is_throttled_is_tried_some_times(
-    store: DynamoDBStore, proxy: Proxy, reason: str, error: type[CladeError]
+    store: DynamoDBStore, proxy: Proxy
 ) -> None:
-    proxy.spoil("TransactWriteItems", *[cancelled(reason)] * (ATTEMPTS + 1))
-    with pytest.raises(error) as caught:
-        await store.commit([Put(items(1)[0])])
-    assert getattr(caught.value, "failed", ()) == ()
-    assert proxy.count("TransactWriteItems") == ATTEMPTS
+    for reason, error in (("TransactionConflict", Conflict), ("ThrottlingError", Unavailable)):
+        proxy.calls.clear()
+        proxy.spoil("TransactWriteItems", *[cancelled(reason)] * ATTEMPTS)
+        with pytest.raises(error) as caught:
+            await store.commit([Put(items(1)[0])])
+        assert getattr(caught.value, "failed", ()) == ()
+        assert proxy.count("TransactWriteItems") == ATTEMPTS
 
 
 async def test_a_commit_that_cannot_be_made_is_sent_once_and_one_past_four_megabytes_never(
@@ -478,8 +467,3 @@ async def test_the_region_is_that_of_the_url_else_of_the_variables_else_of_the_p
         with pytest.raises(NoTable):
             await store.health()
     assert {call.headers["Authorization"].split("/")[2] for call in proxy.calls} == {region}
-
-
-async def test_a_store_that_is_not_open_says_so() -> None:
-    with pytest.raises(RuntimeError, match="not open"):
-        await DynamoDBStore("table").range(below("t", "#"), ReadUsage())

@@ -105,11 +105,6 @@ def test_encoding_loses_nothing_of_any_segment(text: str) -> None:
     assert all(c > "%" or c == "%" for c in encoded)
 
 
-@given(any_text, any_text)
-def test_encoded_segments_order_as_the_segments_code_points_do(one: str, other: str) -> None:
-    assert (encode_segment(one).encode() < encode_segment(other).encode()) == (one < other)
-
-
 @given(paths)
 def test_a_path_comes_back_from_its_key(path: Path) -> None:
     key = node_key("location", path)
@@ -120,20 +115,11 @@ def test_a_path_comes_back_from_its_key(path: Path) -> None:
     assert key.pk == tree_key("location", path)
 
 
-@given(paths, paths)
-def test_two_paths_have_two_keys(one: Path, other: Path) -> None:
-    assert (node_key("h", one) == node_key("h", other)) == (one == other)
-
-
 @given(paths.filter(lambda path: len(path) > 1))
 def test_a_parents_key_is_the_key_of_the_path_without_its_end(path: Path) -> None:
     key, parent = node_key("h", path), node_key("h", path[:-1])
     assert parent_sort_key(key.sk) == parent.sk
     assert parent_partition(key.pk, key.sk) == parent.pk + parent.sk
-
-
-def test_roots_share_the_partition_of_their_hierarchy() -> None:
-    assert parent_partition("location#US", "#") == "location"
 
 
 def test_keys_are_those_that_the_design_shows() -> None:
@@ -157,12 +143,6 @@ def test_key_order_is_tree_order_depth_first_and_siblings_by_code_points(tree: l
     by_key = sorted(tree, key=lambda path: sort_key(path).encode())
     depth_first = sorted(tree)  # tuples of texts: a prefix first, then by the first segment that differs
     assert by_key == depth_first
-
-
-@given(segments, segments)
-def test_siblings_of_one_level_rank_by_code_points_at_first(one: str, other: str) -> None:
-    ranks = [first_rank("CITY", encode_segment(segment)).encode() for segment in (one, other)]
-    assert (ranks[0] < ranks[1]) == (one < other)
 
 
 @given(paths)

@@ -8,11 +8,9 @@ from typing import Any
 
 import orjson
 
-from store.checking.check import Check
-from store.connect import opened
 from store.engine import Store
 from store.model.attributes import Kind
-from store.model.hierarchy import Hierarchy, Undefined
+from store.model.hierarchy import Hierarchy
 from store.transfer.export import export
 from store.transfer.formats.lines import read_jsonl
 from store.transfer.load import LoadResult, load
@@ -51,40 +49,9 @@ async def taken(store: Store, file: Path, lines: Sequence[Any], kind: Hierarchy)
     return outcome
 
 
-async def exported(store: Store, kind: Hierarchy, undefined: Undefined | None = None) -> list[dict[str, Any]]:
-    lines = b"".join([page async for page in export(store, kind, undefined=undefined)])
+async def exported(store: Store, kind: Hierarchy) -> list[dict[str, Any]]:
+    lines = b"".join([page async for page in export(store, kind)])
     return [json.loads(line) for line in lines.splitlines()]
-
-
-async def test_check_and_export_tell_undefined_attributes_and_levels_with_counts(store: Store, tmp_path: Path) -> None:
-    await taken(store, tmp_path / "nodes.jsonl", NODES, OLD)
-    check, undefined = Check(store, {"location": NEW}, "2026-01-01T00:00:00.000Z"), Undefined(NEW)
-    findings = [str(one) async for one in check.findings()]
-    assert findings == ["location US/East: attribute `level` is 'AREA', expected a level of location"]
-    lines = await exported(store, NEW, undefined)
-    assert undefined.sentences() == check.undefined["location"].sentences() == [
-        "location: 1 node is of the level AREA, which is not defined.",
-        "location: 2 nodes have a value of mayor, which CITY does not define.",
-        "location: 1 node has a value of lakes, which COUNTRY does not define.",
-    ]  # fmt: skip
-    assert [line.get("undefined") for line in lines] == [
-        {"lakes": 250}, {"note": "a level that goes"}, {"mayor": "A"}, {"mayor": "B"},
-    ]  # fmt: skip
-    assert not any("undefined" in line for line in await exported(store, OLD))
-
-
-async def test_an_export_and_an_import_lose_no_undefined_attribute_and_no_level(store: Store, tmp_path: Path) -> None:
-    await taken(store, tmp_path / "nodes.jsonl", NODES, OLD)
-    before = [await record(store, "/".join(node["path"])) for node in NODES]
-    lines = await exported(store, NEW)
-    async with opened(f"sqlite:///{tmp_path}/other.db", make=True) as other:
-        assert (await taken(other, tmp_path / "again.jsonl", lines, NEW)).rejections == []
-        for one in before:
-            found = await record(other, "/".join(one.path))
-            assert (found.attributes, found.level, found.id, found.above) == (
-                one.attributes, one.level, one.id, one.above,
-            )  # fmt: skip
-        assert await exported(other, NEW) == lines
 
 
 async def test_an_import_keeps_what_the_class_lacks_and_takes_again_what_it_defines(

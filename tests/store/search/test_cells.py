@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from store.search.cells import EARTH_KILOMETERS, FIRST_CELLS, LEVELS, Point, cover, first_cell
+from tests.selection import examples
 
 RUNS = 7
 RADII = [0.1, 1.0, 10.0, 50.0, 300.0, 1_000.0, 2_000.0]
@@ -104,7 +105,7 @@ def test_a_cover_is_not_much_larger_than_its_circle():
         covered = [
             sum([cell.end - cell.first for run in cover(anywhere(random), kilometers, RUNS) for cell in run])
             / (FIRST_CELLS << 2 * (LEVELS - 1))
-            for _ in range(60)
+            for _ in range(examples(12, 60))
         ]
         assert max(covered) < 4.5 * circle
         assert sum(covered) / len(covered) < 2.4 * circle

@@ -11,9 +11,9 @@ from graph.hierarchies.locations import Location
 from store.errors import DamagedItem
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
-from store.model.keys import MAX_PARTITION_KEY_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, KeyRange
+from store.model.keys import MAX_PARTITION_KEY_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, KeyRange
 from store.model.records import MAX_ID_CHARACTERS, Item, Record, size_of
-from store.search.cells import CellItem, Point, cell_items, cover, nearest_after, run_range
+from store.search.cells import CellItem, cell_items
 from store.search.lineage import STEP, MovedNode, Moves, id_hash, lineage, steps
 from store.search.marker import Recipe
 from store.search.words import MAX_ITEMS, WordItem, by_text, by_weight, word_items
@@ -150,22 +150,6 @@ def test_a_damaged_cell_is_an_error(change: dict[str, Any]) -> None:
     (item,) = cell_items(Recipe.of(PLACED), city(latitude=41.25, longitude=-95.5), LINE)
     with pytest.raises(DamagedItem, match="cells/location#"):
         CellItem.of("location", item | change)
-
-
-@given(st.floats(-90, 90), st.floats(-180, 179.9), st.floats(-2, 2), st.floats(-2, 2), st.floats(1, 300))
-def test_the_ranges_of_a_cover_hold_the_items_in_its_circle(latitude, longitude, north, east, kilometers) -> None:
-    center = Point(latitude, longitude)
-    point = Point.of(max(-90.0, min(90.0, latitude + north)), longitude + east)
-    assert point is not None
-    (item,) = cell_items(Recipe.of(PLACED), city(latitude=point.latitude, longitude=point.longitude), LINE)
-    ranges = [(run, run_range("cells/location#", run)) for run in cover(center, kilometers, 7)]
-    assert {span.index for _, span in ranges} == {Index.TABLE}
-    holding = [run for run, span in ranges if within(span, [item])]
-    assert len(holding) <= 1
-    if center.kilometers(point) <= kilometers:
-        found = CellItem.of("location", item)
-        assert found is not None
-        assert nearest_after(holding[0], found) <= center.kilometers(point) + 1e-6
 
 
 # -- lineages ----------------------------------------------------------------------------------------------------------

@@ -1,15 +1,11 @@
 """Search items after edits, each in a transaction or in the background, by invariants, check and repair."""
 
-import contextlib
-import shutil
-import uuid
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store.checking.check import Check
@@ -21,7 +17,7 @@ from store.metadata.moves import MoveState, MoveTiming
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.paths import parse_path
-from store.model.records import Change, Item, canonical_item, key_of, size_of
+from store.model.records import Item, canonical_item, key_of, size_of
 from store.reading import recent_moves
 from store.writing.create_update import Create
 from store.writing.move_delete import Delete, Move, Policy
@@ -30,15 +26,15 @@ from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, RandomEdits, Refused
 from tests.selection import examples
+from tests.stores import Interrupted, once
 
 AT = "2026-01-01T00:00:00.000Z"
 NOTED = replace(CATEGORY.levels["CATEGORY"], attributes={"note": Attribute("note", Kind.TEXT, "A note.", search=True)})
 SEARCHED = replace(CATEGORY, levels={**CATEGORY.levels, "CATEGORY": NOTED}, search=Search(SearchScope.HIERARCHY))
 BY_TREE = replace(SEARCHED, search=Search(SearchScope.TREE))
-SCOPES = {"hierarchy": SEARCHED, "tree": BY_TREE}
+SCOPES = [SEARCHED, BY_TREE]
 TINY = 18  # changes in a transaction, in which not even two nodes can move
-LIMITS = {"unlimited": None, "as on DynamoDB": 100, "tiny": TINY}
-SOON, LEASELESS = MoveTiming(0.0, 0.0, 5.0, 5.0), MoveTiming(0.0, 0.0, 5.0, 0.0)
+SOON = MoveTiming(0.0, 0.0, 5.0, 5.0)
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 60))  # a seed, and how many edits
 at_once_or_not = pytest.mark.parametrize("limit", [None, TINY], ids=["at once", "in the background"])
 
@@ -53,8 +49,8 @@ def move(path: str, target: str) -> Move:
     return Move(SEARCHED, parse_path(path), parse_path(target))
 
 
-async def write(store: Any, *edits: Any, hierarchy: Hierarchy = SEARCHED, timing: MoveTiming = SOON) -> None:
-    writer = Writer(store, timing)
+async def write(store: Any, *edits: Any, hierarchy: Hierarchy = SEARCHED) -> None:
+    writer = Writer(store, SOON)
     for edit in edits:
         await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())
         await writer.move_worker.finished()
@@ -100,23 +96,20 @@ async def follow(store: Store, hierarchy: Hierarchy, seed: int, length: int) -> 
     assert {f"category#{item['at'].partition('#')[0]}" for item in words} <= trees
 
 
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("limit", LIMITS)
-@settings(max_examples=examples(5, 15), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(SEQUENCES)
+@settings(max_examples=examples(9, 90))
+@given(SEQUENCES, st.sampled_from(SCOPES), st.sampled_from([None, 100, TINY]))
 async def test_items_are_right_after_random_edits(
-    tmp_path: Any, limit: str, scope: str, sequence: tuple[int, int]
+    sequence: tuple[int, int], hierarchy: Hierarchy, limit: int | None
 ) -> None:
-    async with open_store(f"sqlite:///{tmp_path / uuid.uuid4().hex}.db") as store:
+    async with open_store("sqlite://:memory:") as store:
         await store.create()
-        store.max_commit_changes = LIMITS[limit]
-        await follow(store, SCOPES[scope], *sequence)
+        store.max_commit_changes = limit
+        await follow(store, hierarchy, *sequence)
 
 
-@pytest.mark.both_stores
-@pytest.mark.parametrize("scope", SCOPES)
-async def test_items_are_right_after_random_edits_on_both_stores(store: Store, scope: str) -> None:
-    await follow(store, SCOPES[scope], 1, 40)
+@pytest.mark.parametrize("store_url", ["dynamodb"], indirect=True)
+async def test_items_are_right_after_random_edits_on_dynamodb(store: Store) -> None:
+    await follow(store, BY_TREE, 1, 40)
 
 
 # -- single edits ------------------------------------------------------------------------------------------------------
@@ -171,90 +164,18 @@ async def test_of_a_moved_node_is_kept_what_its_descendants_need(
     assert any(item["pk"] == "search/category" for item in await search_items(store)) == is_moved
 
 
-@at_once_or_not
-async def test_where_trees_are_searched_by_themselves_a_move_or_deletion_takes_the_items_to_another_tree(
-    store: Store, limit: int | None
-) -> None:
-    most = store.max_commit_changes
-    await write(store, *TREES, create("r/r"), create("r/r/d"), hierarchy=BY_TREE)
-    for edit in (
-        move("r/a/b", "o/b"), move("o/b/c", "c"), move("c", "o/b/c"), move("o", "r/o"), move("r/o/b", "b"),
-        move("b", "r/b"), Delete(BY_TREE, ("r",), Policy.REPARENT),
-    ):  # fmt: skip
-        store.max_commit_changes = most if isinstance(edit, Delete) else limit or most
-        await write(store, edit, hierarchy=BY_TREE)
-        await check(store, BY_TREE)
-        words = sum(item["pk"].startswith("words/") for item in await search_items(store))
-        assert words == len(TREES) + 2 - isinstance(edit, Delete)
-
-
-# -- moves that are interrupted ----------------------------------------------------------------------------------------
-
-
-class Dies(BaseException):
-    """Nothing that is caught on the way: the process ends here."""
-
-
-class Interrupted:
-    """A store with something that happens before each commit."""
-
-    def __init__(self, store: Store, before: Callable[[], Awaitable[None]]) -> None:
-        self._store = store
-        self._before = before
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        await self._before()
-        await self._store.commit(changes)
-
-
-@pytest.mark.parametrize("target", ["o/p/a", pytest.param("a", marks=pytest.mark.thorough)])
-async def test_a_move_stopped_before_any_commit_is_finished_by_a_repair_with_its_items(
-    tmp_path: Any, target: str
-) -> None:
-    async with open_store(f"sqlite:///{tmp_path}/planted.db") as store:
-        await store.create()
-        await write(store, *TREES, *[create(f"r/a/n{number}") for number in range(14)], hierarchy=BY_TREE)
-    states = set[MoveState]()
-    for commits in range(1, 100):
-        left = commits
-
-        async def die() -> None:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise Dies
-
-        shutil.copy(tmp_path / "planted.db", tmp_path / f"{commits}.db")
-        async with open_store(f"sqlite:///{tmp_path}/{commits}.db") as store:
-            store.max_commit_changes = 48
-            with contextlib.suppress(Dies):
-                await write(Interrupted(store, die), move("r/a", target), hierarchy=BY_TREE, timing=LEASELESS)
-            states.add((await recent_moves(store, ReadUsage()))[0].state)
-            async for one in Repair(Check(store, {"category": BY_TREE}, AT), SOON).run():
-                assert one.is_fixed
-            assert (await recent_moves(store, ReadUsage()))[0].state is MoveState.DONE
-            await check(store, BY_TREE)
-            if left >= 0:
-                break
-    assert states == {MoveState.COPYING, MoveState.SWEEPING, MoveState.DONE}
+# -- a move that comes to nothing --------------------------------------------------------------------------------------
 
 
 async def test_a_move_that_is_undone_leaves_the_items_as_they_were(store: Store) -> None:
     long = "m" * 500
     await write(store, *TREES, create("r/b"), create(f"o/{long}"), create(f"r/a/{long}"), hierarchy=BY_TREE)
     await write(store, move("r/b", "r/a/d"), hierarchy=BY_TREE)  # so that there are items of moves in the subtree
-    edits = [create(f"r/a/{long}/{'n' * 20}")]
-
-    async def edit_once() -> None:
-        while edits:
-            await write(store, edits.pop(), hierarchy=BY_TREE)
-
+    edit = create(f"r/a/{long}/{'n' * 20}")
+    edited: Any = Interrupted(store, "commit", before=once(1, lambda: write(store, edit, hierarchy=BY_TREE)))
     store.max_commit_changes = 24
     with pytest.raises(BadPath):
-        await write(Interrupted(store, edit_once), move("r/a", f"o/{long}/a"), hierarchy=BY_TREE)
+        await write(edited, move("r/a", f"o/{long}/a"), hierarchy=BY_TREE)
     (found,) = await recent_moves(store, ReadUsage())
     assert found.state is MoveState.UNDONE
     await check(store, BY_TREE)

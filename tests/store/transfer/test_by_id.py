@@ -10,8 +10,8 @@ from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
 from tests.hierarchies import CATEGORY
-from tests.recorded_reads import ReadRecorder
 from tests.store.transfer.test_load import imported
+from tests.stores import ReadRecorder
 
 pytestmark = pytest.mark.both_stores
 

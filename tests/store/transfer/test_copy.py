@@ -16,7 +16,6 @@ from store.engine import Store
 from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, WrongLayout
 from store.metadata.moves import MoveState
 from store.model.paths import parse_path
-from store.reading import PAGE_ITEMS
 from store.sqlite.store import SCAN_ITEMS
 from store.transfer.copy import Copy, new_store
 from store.transfer.export import export
@@ -216,11 +215,14 @@ MOVES = {
 }  # fmt: skip
 
 
+@pytest.mark.both_stores
 @pytest.mark.parametrize("what", MOVES)
-async def test_an_export_is_of_one_moment_or_fails_because_of_a_move(store: Store, what: str) -> None:
+async def test_an_export_is_of_one_moment_or_fails_because_of_a_move(
+    store: Store, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, source, target, is_noticed = MOVES[what]
-    wide = [f"r/a/w{n}" for n in range(PAGE_ITEMS)]
-    await journaled.plant(store, *wide)
+    monkeypatch.setattr("store.reading.PAGE_ITEMS", 10)
+    await journaled.plant(store)
     before = await exported(store, path)
 
     async def moved() -> None:

@@ -1,28 +1,23 @@
 """Imports, on both stores: nodes, counts, ids, revisions, versions and the log."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from store.connect import open_store
+from store.concurrency import RetryPolicy
 from store.engine import ReadUsage, Store
 from store.errors import Conflict
-from store.metadata.tree_version import Event, TreeVersion
+from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.keys import id_key, log_key, node_key, revision_key, tree_version_key
 from store.model.paths import parse_path
 from store.model.records import Put, Record, derived_id
-from store.transfer.export import export
-from store.transfer.load import EXAMPLES, LoadResult, load
+from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from store.transfer.staging import MAX_UNPACKED, PART_NODES
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
-from tests.selection import examples
+from tests.stores import Interrupted
 
 pytestmark = pytest.mark.extenddb
 
@@ -73,47 +68,18 @@ def reasons(outcome: LoadResult) -> dict[int, str]:
     return {rejection.number: rejection.reason for rejection in outcome.rejections}
 
 
-async def test_an_import_writes_nodes_counts_ids_versions_and_the_log_once(store: Store) -> None:
+async def test_an_import_is_one_version_of_each_tree_with_its_log(store: Store) -> None:
     outcome = await imported(store, NEBRASKA)
     assert outcome.added == {"COUNTRY": 1, "STATE": 1, "CITY": 2, "POSTAL_CODE": 1, "STORE": 1}
-    assert outcome.commits == 1
-    us = await record(store, "US")
-    assert us.name == "United States"
-    assert us.id == "location:6252001"
-    assert us.kids == {"STATE": 1}
-    assert us.below == {"STATE": 1, "CITY": 2, "POSTAL_CODE": 1, "STORE": 1}
-    shop = await record(store, "US/NE/Omaha/68118/1")
-    assert shop.attributes == {"street": "100 St Andrews lane", "square_feet": 921}
-    assert shop.name == "1"
-    stamps = await store.get([tree_version_key("location#US"), tree_version_key("location")], ReadUsage(), strong=True)
-    tree, roots = (TreeVersion.of("", item) for item in stamps)
-    assert tree.number == roots.number == 1
-    assert tree.shape == {"COUNTRY@0": 1, "STATE@1": 1, "CITY@2": 2, "POSTAL_CODE@3": 1, "STORE@4": 1}
-    assert roots.shape == {"COUNTRY@0": 1}
-    (log,) = await store.get([log_key("location#US", 1)], ReadUsage(), strong=True)
+    keys = [tree_version_key("location#US"), tree_version_key("location"), log_key("location#US", 1)]
+    tree, roots, log = await store.get(keys, ReadUsage(), strong=True)
+    assert outcome.commits == TreeVersion.of("", tree).number == TreeVersion.of("", roots).number == 1
     assert log is not None
     assert ["CREATED", "#NE#Omaha#", "location:5074472", "CITY", 1] in log["changes"]  # type: ignore[operator]
     before = await invariants.all_items(store)
     again = await imported(store, NEBRASKA)
     assert (again.written, again.commits, again.unchanged) == (0, 0, len(NEBRASKA))
     assert await invariants.all_items(store) == before
-
-
-async def test_a_change_makes_a_revision_and_keeps_the_state_before(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    before = await record(store, "US/NE/Omaha")
-    outcome = await imported(store, [("US/NE/Omaha", "CITY", {"name": "Omaha, NE", "population": None})])
-    assert outcome.changed == {"CITY": 1}
-    after = await record(store, "US/NE/Omaha")
-    assert (after.name, after.revision, after.attributes) == ("Omaha, NE", 2, {})
-    assert (after.kids, after.id) == (before.kids, before.id)
-    (version,) = await store.get([revision_key(before.id, 1)], ReadUsage())
-    assert version is not None
-    assert (version["name"], version["population"], version["updated_at"]) == ("Omaha", 486051, before.updated_at)
-    await imported(store, [("US/NE/Omaha/68119", "POSTAL_CODE")])
-    counted = await record(store, "US/NE/Omaha")
-    assert (counted.kids, counted.revision) == ({"POSTAL_CODE": 2}, 2), "counts are not revised"
-    assert counted.updated_at == after.updated_at
 
 
 async def test_a_file_changes_the_languages_that_it_has_alone(store: Store) -> None:
@@ -125,13 +91,6 @@ async def test_a_file_changes_the_languages_that_it_has_alone(store: Store) -> N
     for names, written, expected in steps:
         assert (await imported(store, [("DE", "COUNTRY", {"names": names})])).written == written
         assert (await record(store, "DE")).attributes.get("names") == expected
-
-
-async def test_pruning_removes_nodes_that_the_file_does_not_have(store: Store) -> None:
-    await imported(store, [*NEBRASKA, ("US/IA", "STATE"), ("FR", "COUNTRY"), ("FR/Paris", "CITY")])
-    outcome = await imported(store, [("US/NE", "STATE"), ("US/NE/Lincoln", "CITY")], prune=True)
-    assert (outcome.removed, outcome.commits) == ({"CITY": 1, "POSTAL_CODE": 1, "STORE": 1}, 1)
-    assert await paths(store) == ["FR", "FR/Paris", "US", "US/IA", "US/NE", "US/NE/Lincoln"]
 
 
 async def test_a_removed_node_leaves_a_tombstone_and_one_with_its_id_continues_its_revisions(store: Store) -> None:
@@ -162,10 +121,10 @@ async def test_a_deleted_id_may_be_given_to_another_path(store: Store) -> None:
 
 
 async def test_many_children_need_many_transactions_and_each_leaves_all_counts_right(store: Store) -> None:
+    store.max_changes = min(store.max_changes, 100)
     streets: list[Told] = [(f"US/NE/Omaha/{n}", "POSTAL_CODE") for n in range(3 * store.max_changes // 4)]
-    stopping = Stopping(store, commits=1)
     with pytest.raises(Stopped):
-        await load(stopping, wanted_of([*NEBRASKA, *streets]), LoadResult())
+        await load(stopping(store, commits=1), wanted_of([*NEBRASKA, *streets]), LoadResult())
     await invariants.check(store)
     first = len(await paths(store))
     assert 1 < first < len(streets)
@@ -179,34 +138,17 @@ async def test_many_children_need_many_transactions_and_each_leaves_all_counts_r
 
 
 async def test_removals_continue_after_a_stop(store: Store) -> None:
+    store.max_changes = min(store.max_changes, 100)
     deep: list[Told] = [("A", "CATEGORY")]
     for n in range(store.max_changes // 8):
         deep += [(f"A/{n}", "CATEGORY"), (f"A/{n}/x", "PRODUCT"), (f"A/{n}/x/y", "VARIANT")]
     await imported(store, deep, CATEGORY)
     with pytest.raises(Stopped):
-        await load(Stopping(store, commits=1), wanted_of(deep[:4], CATEGORY), LoadResult(), prune=True)
+        await load(stopping(store, commits=1), wanted_of(deep[:4], CATEGORY), LoadResult(), prune=True)
     await invariants.check(store)
     assert 4 < len(await paths(store, "category")) < len(deep)
     await imported(store, deep[:4], CATEGORY, prune=True)
     assert await paths(store, "category") == ["A", "A/0", "A/0/x", "A/0/x/y"]
-
-
-async def test_a_dry_run_tells_all_kinds_of_changes_with_examples_and_writes_nothing(store: Store) -> None:
-    cities: list[Told] = [(f"US/NE/{n}", "CITY") for n in range(2 * EXAMPLES)]
-    await imported(store, [*NEBRASKA[:2], *cities])
-    before = await invariants.all_items(store)
-    renamed: list[Told] = [(path, level, {"name": "x"}) for path, level, *_ in cities[1:]]
-    for dry_run in (True, False):
-        told: list[Told] = [*NEBRASKA[:2], *renamed, ("US/NY", "STATE")]
-        outcome = await imported(store, told, prune=True, dry_run=dry_run)
-        assert (outcome.added, outcome.changed, outcome.removed) == ({"STATE": 1}, {"CITY": 9}, {"CITY": 1})
-        assert outcome.commits == (0 if dry_run else 1)
-        assert outcome.examples == {
-            Event.CREATED: ["US/NY"],
-            Event.UPDATED: [path for path, *_ in renamed[:EXAMPLES]],
-            Event.DELETED: ["US/NE/0"],
-        }
-        assert (await invariants.all_items(store) == before) == dry_run
 
 
 async def test_big_nodes_go_into_transactions_of_less_than_four_megabytes(store: Store) -> None:
@@ -255,10 +197,12 @@ REJECTED: dict[str, tuple[list[Told], dict[int, str], set[str]]] = {
          2: "Nothing below US/NE/Omaha is imported, since row 1 was rejected."},
         set(),
     ),
-    "below a node whose id the file has elsewhere": (
-        [("US/NE/Omaha City", "CITY", {"id": "5074472"}), ("US/NE/Omaha/1", "POSTAL_CODE")],
+    "below a node whose id the file has elsewhere, and below that place": (
+        [("US/NE/Omaha City", "CITY", {"id": "5074472"}), ("US/NE/Omaha/1", "POSTAL_CODE"),
+         ("US/NE/Omaha City/1", "POSTAL_CODE")],
         {1: "The id 5074472 belongs to US/NE/Omaha; use --moves to move it.",
-         2: "Nothing below US/NE/Omaha is imported, since row 1 has its id 5074472 at another path."},
+         2: "Nothing below US/NE/Omaha is imported, since row 1 has its id 5074472 at another path.",
+         3: "The parent of US/NE/Omaha City/1 is missing, since row 1 was rejected."},
         set(),
     ),
 }  # fmt: skip
@@ -268,29 +212,10 @@ REJECTED: dict[str, tuple[list[Told], dict[int, str], set[str]]] = {
 async def test_a_row_is_rejected(store: Store, what: str) -> None:
     told, expected, added = REJECTED[what]
     await imported(store, NEBRASKA)
-    assert reasons(await imported(store, told)) == expected
+    outcome = await imported(store, told)
+    assert reasons(outcome) == expected
+    assert [one.number for one in outcome.rejections if one.moved] == [1] * ("elsewhere" in what)
     assert {*await paths(store)} == {path for path, *_ in NEBRASKA} | added
-
-
-async def test_an_id_at_another_path_is_rejected_and_its_node_is_not_pruned(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    told: list[Told] = [("US", "COUNTRY"), ("US/IA", "STATE"), ("US/IA/Omaha", "CITY", {"id": "5074472"}),
-                        ("US/IA/Omaha/1", "POSTAL_CODE")]  # fmt: skip
-    outcome = await imported(store, told, prune=True)
-    assert reasons(outcome) == {
-        3: "The id 5074472 belongs to US/NE/Omaha; use --moves to move it.",
-        4: "The parent of US/IA/Omaha/1 is missing, since row 3 was rejected.",
-    }
-    assert [rejection.moved for rejection in outcome.rejections] == [True, False]
-    assert await paths(store) == ["US", "US/IA", "US/NE", "US/NE/Omaha", "US/NE/Omaha/68118", "US/NE/Omaha/68118/1"]
-
-
-async def test_pruning_keeps_nodes_of_rejected_rows_by_path_or_by_id_and_all_below_them(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    for path in ("US/NE/Omaha", "US/Omaha"):
-        told: list[Told] = [("US", "COUNTRY"), (path, "CITY", {"id": "5074472", "population": "many"})]
-        assert list(reasons(await imported(store, told, prune=True))) == [2]
-        assert await paths(store) == ["US", "US/NE", "US/NE/Omaha", "US/NE/Omaha/68118", "US/NE/Omaha/68118/1"]
 
 
 async def test_a_leftover_id_record_is_used_again(store: Store) -> None:
@@ -313,54 +238,53 @@ class Stopped(Exception):
     """An import ends here."""
 
 
-class Stopping:
+def stopping(store: Store, commits: int) -> Any:
     """A store that is interrupted after so many commits."""
 
-    def __init__(self, store: Store, commits: int) -> None:
-        self._store = store
-        self._commits = commits
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Sequence[Any]) -> None:
-        if not self._commits:
+    async def stop(number: int) -> None:
+        if number > commits:
             raise Stopped
-        self._commits -= 1
-        await self._store.commit(changes)
+
+    return Interrupted(store, "commit", before=stop)
 
 
-class Disturbed(Stopping):
+def disturbed(store: Store, commits: int) -> Any:
     """A store in which somebody else writes to the tree in front of each of the first `commits`."""
 
-    async def commit(self, changes: Sequence[Any]) -> None:
-        if self._commits:
-            self._commits -= 1
-            await load(self._store, wanted_of([(f"US/S{self._commits}", "STATE")]), LoadResult())
-        await self._store.commit(changes)
+    async def disturb(number: int) -> None:
+        if number <= commits:
+            await load(store, wanted_of([(f"US/S{number}", "STATE")]), LoadResult())
+
+    return Interrupted(store, "commit", before=disturb)
 
 
 async def test_a_tree_is_read_again_after_a_conflict(store: Store) -> None:
     await imported(store, [("US", "COUNTRY")])
     outcome = LoadResult()
-    await load(Disturbed(store, commits=3), wanted_of(NEBRASKA[1:]), outcome)
+    await load(disturbed(store, commits=3), wanted_of(NEBRASKA[1:]), outcome)
     await invariants.check(store)
     assert outcome.added.total() == len(NEBRASKA[1:])
-    assert {f"US/S{n}" for n in range(3)} <= set(await paths(store))
+    assert {"US/S1", "US/S2", "US/S3"} <= set(await paths(store))
 
 
-async def test_an_import_fails_after_too_many_conflicts(store: Store) -> None:
+async def test_an_import_fails_after_too_many_conflicts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.transfer.load.RETRIES", RetryPolicy(0.0, 0.0, attempts=20))
     await imported(store, [("US", "COUNTRY")])
     with pytest.raises(Conflict, match="Other writes to US prevented the import"):
-        await load(Disturbed(store, commits=1000), wanted_of([("US/NE", "STATE")]), LoadResult())
+        await load(disturbed(store, commits=1000), wanted_of([("US/NE", "STATE")]), LoadResult())
     await invariants.check(store)
 
 
 # -- plans of many nodes -----------------------------------------------------------------------------------------------
 
 
-def test_trees_without_new_rows_are_packed_and_rows_that_come_back_to_them_are_merged_and_checked() -> None:
-    trees, children = 2 + MAX_UNPACKED // PART_NODES, PART_NODES + 7
+def test_trees_without_new_rows_are_packed_and_rows_that_come_back_to_them_are_merged_and_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trees, children = 5, 57
+    few = {"PART_NODES": 50, "LEAST_PACKED": 50, "MAX_UNPACKED": (trees - 3) * (children + 1)}
+    for name, number in few.items():
+        monkeypatch.setattr(f"store.transfer.staging.{name}", number)
     plan = ImportPlan(CATEGORY)
 
     def take(*path: str, node_id: str | None = None, **attributes: object) -> None:
@@ -387,69 +311,3 @@ def test_trees_without_new_rows_are_packed_and_rows_that_come_back_to_them_are_m
     last = tree.nodes[f"#c{children - 1}#"]
     assert (last.level, last.id, last.values) == ("CATEGORY", f"0-{children - 1}", {"note": f"note {children - 1}"})
     assert (plan.nodes, tree.size) == (trees * (children + 1) + 1, children + 2)
-
-
-# -- against a dictionary ----------------------------------------------------------------------------------------------
-
-Path = tuple[str, ...]
-Model = dict[Path, dict[str, Any]]
-SEGMENTS = st.sampled_from(["a", "a b", "é", "#$", "%/"])
-PATHS = st.lists(SEGMENTS, min_size=1, max_size=4).map(tuple)
-VALUES = st.fixed_dictionaries({}, optional={"name": st.sampled_from(["x", "y"]), "note": st.sampled_from(["1", None])})
-FILES = st.lists(st.tuples(st.dictionaries(PATHS, VALUES, max_size=12), st.booleans()), min_size=1, max_size=5)
-
-
-def applied(model: Model, file: Model, prune: bool) -> Model:
-    """What the model holds after a file, in which rows without a parent are not taken."""
-    found = {path: dict(node) for path, node in model.items()}
-    taken = []
-    for path in sorted(file, key=len):
-        if path[:-1] and path[:-1] not in found:
-            continue
-        taken.append(path)
-        node = found.setdefault(path, {"name": path[-1]})
-        node.update(file[path])
-        if node.get("note") is None:
-            node.pop("note", None)
-    if prune:
-        for path in sorted(found, key=len, reverse=True):
-            covered = any(path[: len(one)] == one for one in taken)
-            is_above = any(one[: len(path)] == path for one in found if one != path)
-            if covered and path not in taken and not is_above:
-                del found[path]
-    return found
-
-
-def plan_of(file: Model) -> ImportPlan:
-    wanted = ImportPlan(CATEGORY)
-    for number, (path, said) in enumerate(file.items(), start=1):
-        attributes = {name: value for name, value in said.items() if name != "name"}
-        wanted.take(Row(number, path, [Part("CATEGORY", said.get("name"), None, attributes)]))
-    return wanted
-
-
-async def held(store: Store) -> Model:
-    """What the table holds, as an export tells."""
-    lines = [line async for page in export(store, CATEGORY) for line in page.splitlines()]
-    rows = [orjson.loads(line) for line in lines]
-    assert [row["path"] for row in rows] == [list(path) for path in sorted(tuple(row["path"]) for row in rows)]
-    return {
-        tuple(row.pop("path")): {name: value for name, value in row.items() if name not in ("id", "level")}
-        for row in rows
-    }
-
-
-@settings(max_examples=examples(15, 60))
-@given(FILES)
-async def test_files_one_after_another_leave_what_the_model_holds(files: list[tuple[Model, bool]]) -> None:
-    model: Model = {}
-    async with open_store("sqlite://:memory:") as store:
-        await store.create()
-        for file, prune in files:
-            await load(store, plan_of(file), LoadResult(), prune=prune)
-            await invariants.check(store)
-            model = applied(model, file, prune)
-            assert await held(store) == model
-            again = LoadResult()
-            await load(store, plan_of(file), again, prune=prune)
-            assert again.commits == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,6 +25,7 @@ from store.writing.move_worker import MoveWorker
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
+from tests.stores import Interrupted, StoreProxy, once
 
 AT = "2026-01-01T00:00:00.000Z"
 SMALL = 24  # changes in a transaction, so that few nodes take several
@@ -85,11 +87,11 @@ async def only_move(store: Store) -> Journaled:
     return found
 
 
-async def has_ended(store: Store, state: MoveState = MoveState.DONE) -> None:
+async def has_ended(store: Store, state: MoveState = MoveState.DONE, hierarchy: Hierarchy | None = None) -> None:
     """Fail unless the only move has ended so, and nothing in the table is left of it."""
     found = await only_move(store)
     assert (found.state, found.ended_at is not None) == (state, True)
-    await invariants.check(store)
+    await invariants.check(store, {"category": hierarchy} if hierarchy else None)
 
 
 # -- workers that die --------------------------------------------------------------------------------------------------
@@ -99,34 +101,23 @@ class Dies(BaseException):
     """Nothing that is caught on the way: the process ends here."""
 
 
-class Mortal:
+def mortal(store: Store, commits: int) -> Any:
     """A store that dies when so many commits are made; to die before one is the same as to die after the last one."""
 
-    def __init__(self, store: Store, left: int) -> None:
-        self._store = store
-        self._left = left
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        if self._left > 0:
-            await self._store.commit(changes)
-        self._left -= 1
-        if self._left <= 0:
+    async def die(number: int, made: int) -> None:
+        if number + made > commits:
             raise Dies
 
+    return Interrupted(store, "commit", before=partial(die, made=0), after=partial(die, made=1))
 
-class Halting:
+
+class Halting(StoreProxy):
     """A store that dies when a move is in this state, in the middle of its copies or of its sweep."""
 
     def __init__(self, store: Store, state: MoveState) -> None:
-        self._store = store
+        super().__init__(store)
         self._state = state
         self._is_dead = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
     async def commit(self, changes: Sequence[Change]) -> None:
         if not self._is_dead:
@@ -137,33 +128,21 @@ class Halting:
             raise Dies
 
 
-class EditedMeanwhile:
+def edited_meanwhile(store: Store, edit: Any) -> Any:
     """A store in which somebody else makes an edit before the first commit, after the look through the subtree."""
-
-    def __init__(self, store: Store, edit: Any) -> None:
-        self._store = store
-        self._edit = edit
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        edit, self._edit = self._edit, None
-        if edit is not None:
-            await Writer(self._store).write(edit, ReadUsage())
-        await self._store.commit(changes)
+    return Interrupted(store, "commit", before=once(1, lambda: Writer(store).write(edit, ReadUsage())))
 
 
 async def findings(store: Store, hierarchy: Hierarchy = CATEGORY) -> list[str]:
     return [str(one) async for one in Check(store, {"category": hierarchy}, AT).findings()]
 
 
-async def died(store: Store, edit: Any, commits: int, hierarchy: Hierarchy = CATEGORY) -> bool:
+async def died(store: Store, edit: Any, commits: int) -> bool:
     """Make an edit by a process that dies after so many commits; whether it came to that."""
-    return await _died_in(Mortal(store, commits), edit, hierarchy)
+    return await _died_in(mortal(store, commits), edit)
 
 
-async def _died_in(dying: Any, edit: Any, hierarchy: Hierarchy) -> bool:
+async def _died_in(dying: Any, edit: Any) -> bool:
     writer = Writer(dying, SOON)
     try:
         await writer.write(edit, ReadUsage())
@@ -180,7 +159,7 @@ async def lapse(store: Store) -> None:
             await store.commit([Put(replace(found, lease=0).item(), {"epoch": found.epoch})])
 
 
-async def resume(store: Store, hierarchy: Hierarchy = CATEGORY) -> None:
+async def resume(store: Store) -> None:
     worker = MoveWorker(store, SOON)
     await worker.resume()
     await worker.finished()
@@ -188,7 +167,7 @@ async def resume(store: Store, hierarchy: Hierarchy = CATEGORY) -> None:
 
 async def halted(store: Store, edit: Any, state: MoveState) -> Journaled:
     """The move of an edit whose process has died in this state, in the middle of its copies or of its sweep."""
-    assert await _died_in(Halting(store, state), edit, CATEGORY)
+    assert await _died_in(Halting(store, state), edit)
     found = await only_move(store)
     assert (found.state, found.cursor is None) == (state, False)
     return found

@@ -16,18 +16,9 @@ from tests.hierarchies import CATEGORY
 from tests.store.writing import journaled
 from tests.store.writing.journaled import cascade, create, move, write
 
-pytestmark = pytest.mark.both_stores
-
 FIRST = derived_id("category", ("r", "a", "p"))
 REDIRECT = move("r/0", "r/1")  # a tree in which it is redirected
 HISTORIES = {  # of r/a/p, where first one node is, and in the end another one
-    "comes, leaves and comes again": [
-        move("o/p", "r/a/p"), move("r/a/p", "o/p"), move("r/b", "r/a/p"), move("r/a/p", "r/b"), move("r/b", "r/a/p"),
-    ],
-    "is restored": [
-        create("r/a/p", node_id="own"), cascade("r/a/p"), create("r/a/p", node_id="b"), cascade("r/a/p"),
-        create("r/a/p", node_id="b"),
-    ],
     "is restored by the first id of the path": [
         REDIRECT, create("r/a/p", node_id="own"), cascade("r/a/p"), create("r/a/p"), cascade("r/a/p"),
         create("r/a/p", node_id=FIRST),
@@ -66,7 +57,7 @@ async def test_no_revision_is_that_of_a_node_whose_large_move_is_undone(store: S
     await journaled.plant(store, f"o/{long}", f"r/a/{long}")
     for edit in (move("o/p", "r/a/a"), move("r/a/a", "o/p"), create("r/a/a")):
         await write(store, edit)
-    meanwhile: Any = journaled.EditedMeanwhile(store, create(f"r/a/{long}/{'n' * 20}"))
+    meanwhile: Any = journaled.edited_meanwhile(store, create(f"r/a/{long}/{'n' * 20}"))
     writer = Writer(meanwhile, journaled.SOON)
     with pytest.raises(BadPath):
         await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())

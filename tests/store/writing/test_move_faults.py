@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace as edited
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -12,18 +12,21 @@ from store.checking.check import Check
 from store.checking.repair import Repair
 from store.connect import open_store
 from store.engine import ReadUsage, Store
-from store.errors import Unavailable
 from store.metadata.moves import MoveState, MoveTiming
+from store.model.hierarchy import Search, SearchScope
 from store.model.keys import tree_version_key
-from store.model.records import Change, Put
+from store.model.records import Put
 from store.writing.large_moves import LeaseLost, MoveLease
 from store.writing.move_worker import MoveWorker
 from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, cascade, move
+from tests.waiting import until
 
-pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
+pytestmark = pytest.mark.extenddb
+
+BY_TREE = edited(CATEGORY, search=Search(SearchScope.TREE))
 
 KINDS = {
     "a move to another tree": (move("r/a", "o/p/a"), journaled.at("r/a", "o/p/a")),
@@ -31,29 +34,28 @@ KINDS = {
     "a move to a root": (move("r/a", "a"), journaled.at("r/a", "a")),
     "a cascade": (cascade("r/a"), set()),
 }
-SMALLEST = "a rename"
 
 
-@pytest.mark.parametrize(
-    "what", [SMALLEST, *(pytest.param(one, marks=pytest.mark.both_stores(False)) for one in KINDS if one != SMALLEST)]
-)
+@pytest.mark.parametrize("what", KINDS)
 async def test_a_move_stopped_after_any_commit_is_finished_by_the_next_worker(store_url: str, what: str) -> None:
     edit, there = KINDS[what]
+    edit = edited(edit, hierarchy=BY_TREE)
     states: list[MoveState] = []
     while True:
         commits = len(states) + 1
         async with open_store(another(store_url, commits)) as store:
             await store.create()
-            await journaled.plant(store)
+            await journaled.plant(store, hierarchy=BY_TREE)
+            store.max_commit_changes = 2 * journaled.SMALL  # with the search items of as many nodes
             if not await journaled.died(store, edit, commits):
                 break
             states.append((await journaled.only_move(store)).state)
-            assert await journaled.findings(store) == []
+            assert await journaled.findings(store, BY_TREE) == []
             await journaled.lapse(store)
             await journaled.resume(store)
-            assert await journaled.findings(store) == []
+            assert await journaled.findings(store, BY_TREE) == []
             assert await journaled.paths(store) == {*OTHERS, *there}
-            await journaled.has_ended(store)
+            await journaled.has_ended(store, hierarchy=BY_TREE)
     assert set(states) == {MoveState.COPYING, MoveState.SWEEPING, MoveState.DONE}
 
 
@@ -88,33 +90,6 @@ async def test_a_lease_is_renewed_during_long_waits(store: Store) -> None:
     assert (await journaled.only_move(store)).lease > time.time()
 
 
-async def test_a_worker_continues_after_an_outage_or_a_lost_answer(store: Store) -> None:
-    class Away:
-        """Every other commit fails, half of them after they were made."""
-
-        commits = 0
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(store, name)
-
-        async def commit(self, changes: Sequence[Change]) -> None:
-            self.commits += 1
-            if self.commits % 4 == 0:
-                raise Unavailable("away")
-            await store.commit(changes)
-            if self.commits % 4 == 2:
-                raise Unavailable("the answer was lost")
-
-    await journaled.plant(store)
-    away: Any = Away()
-    writer = Writer(away, journaled.SOON)
-    await writer.write(move("r/a", "o/p/a"), ReadUsage())
-    await writer.move_worker.finished()
-    assert away.commits > 4
-    assert await journaled.paths(store) == {*OTHERS, *journaled.at("r/a", "o/p/a")}
-    await journaled.has_ended(store)
-
-
 # -- what check and repair make of it ----------------------------------------------------------------------------------
 
 
@@ -130,19 +105,28 @@ async def test_a_repair_waits_for_the_lease_and_finishes_the_move(store: Store) 
     await journaled.has_ended(store)
 
 
-async def test_a_worker_with_a_clock_a_day_ahead_keeps_its_move_while_it_works(store: Store) -> None:
+async def test_a_worker_with_a_clock_a_day_ahead_keeps_its_move_while_it_works(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("store.writing.move_worker.time", SimpleNamespace(monotonic=lambda: now[0]))
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
-    watcher = MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.3))
-    for number in range(20):
+    watcher = MoveWorker(store, journaled.SOON)
+    for number in range(3):
         found = await journaled.only_move(store)
         ahead = replace(found, lease=time.time() + 24 * 3600 + number)
         await store.commit([Put(ahead.item(), {"epoch": found.epoch})])
         assert await watcher.resume() == []
-        await asyncio.sleep(0.02)
-    async with asyncio.timeout(60), watcher.watching():
-        while (await journaled.only_move(store)).ended_at is None:  # noqa: ASYNC110 - it looks by itself
-            await asyncio.sleep(0.01)
+        now[0] += journaled.SOON.lease_seconds - 0.1
+        assert await watcher.resume() == []
+    now[0] += 0.2
+
+    async def has_ended() -> bool:  # it looks by itself
+        return (await journaled.only_move(store)).ended_at is not None
+
+    async with watcher.watching():
+        await until(has_ended)
     await journaled.has_ended(store)
 
 

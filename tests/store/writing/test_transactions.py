@@ -1,7 +1,6 @@
 """Transactions cut by count and bytes, which in subtrees of few but large nodes are also those of what is removed."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -19,22 +18,19 @@ from store.writing.move_delete import Delete, Move, Policy
 from store.writing.transaction import Step, in_transactions
 from store.writing.writer import Writer
 from tests import invariants
-from tests.engines import Engine
 from tests.hierarchies import CATEGORY
+from tests.stores import StoreProxy
 
 LIMIT = 4 * 1024 * 1024  # of one transaction of DynamoDB, with what it removes
 TOP = ("r", "top")
 
 
-class Weighed:
+class Weighed(StoreProxy):
     """A store that refuses what DynamoDB does: transactions of more than 4 MB, with all that they write and remove."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.commits = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
     async def commit(self, changes: Sequence[Change]) -> None:
         removed = await self._store.get(
@@ -47,9 +43,10 @@ class Weighed:
 
 
 @pytest.fixture
-async def weighed(engine: Engine) -> AsyncIterator[Any]:
-    async with open_store(engine.address(f"clade-{uuid.uuid4().hex}")) as store:
+async def weighed() -> AsyncIterator[Any]:
+    async with open_store("sqlite://:memory:") as store:
         await store.create()
+        store.max_commit_changes = store.max_changes
         yield Weighed(store)
         await invariants.check(store)
 

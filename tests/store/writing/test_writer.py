@@ -21,13 +21,12 @@ from store.writing.move_delete import Delete, Move, Policy
 from store.writing.positions import Side
 from store.writing.writer import Writer
 from tests import invariants
-from tests.counting_store import CountingStore
 from tests.hierarchies import CATEGORY
-from tests.recorded_reads import ReadRecorder
 from tests.reordering import reorder
 from tests.store.transfer.test_load import wanted_of
+from tests.stores import CountingStore, ReadRecorder
 
-pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
+pytestmark = pytest.mark.extenddb
 
 TOO_LARGE = "x" * 500_000
 
@@ -86,6 +85,7 @@ async def test_a_node_of_a_level_that_no_class_defines_is_moved_like_any(store: 
     assert await paths(store) == {"r", "r/a", "r/a/b"}
 
 
+@pytest.mark.both_stores
 async def test_reparenting_too_many_children_is_rejected_without_reading_them(store: Store) -> None:
     await plant(store, "o", "o/r", *[f"o/r/n{n}" for n in range(60)])
     edit, witness = Delete(CATEGORY, ("o", "r"), Policy.REPARENT), ReadRecorder(store)
@@ -126,13 +126,6 @@ async def test_reparenting_more_children_than_fit_into_a_log_item_is_rejected(st
                 Delete(CATEGORY, ("o", "r"), Policy.REPARENT), ReadUsage(), EditOptions(dry_run=dry_run)
             )
     assert len(await paths(store)) == 152
-
-
-async def test_children_take_the_place_of_a_node_also_one_that_is_called_like_it(store: Store) -> None:
-    await plant(store, "r", "r/n", "r/n/n", "r/n/n/x", "r/n/x")
-    await write(store, Delete(CATEGORY, ("r", "n"), Policy.REPARENT))
-    assert await paths(store) == {"r", "r/n", "r/n/x", "r/x"}
-    await invariants.check(store)
 
 
 async def test_an_idempotency_key_fits_beside_the_largest_node_and_is_kept_over_another_setting(store: Store) -> None:
@@ -187,6 +180,7 @@ async def test_creations_that_wait_together_are_few_commits_and_cost_few_reads(s
     await invariants.check(store)
 
 
+@pytest.mark.both_stores
 async def test_a_lone_edit_costs_what_it_costs(counted: Any) -> None:
     for edit, terms, requests in [
         (create("r/a"), EditOptions(), 2), (create("r/b"), EditOptions(key="k"), 3),
@@ -220,6 +214,7 @@ async def test_no_commit_holds_more_than_one_transaction(store: Store, counted: 
     await invariants.check(store)
 
 
+@pytest.mark.both_stores
 async def test_large_items_are_spread_over_commits_that_hold_them(store: Store, counted: Any) -> None:
     outcomes = await told(Writer(counted), *[create(f"r/n{n}", note="x" * 390_000) for n in range(12)])
     assert outcomes == [(f"r/n{n}", 1) for n in range(12)]
@@ -308,6 +303,7 @@ async def test_a_stopping_process_waits_for_commits_for_a_while(
     await invariants.check(store)
 
 
+@pytest.mark.both_stores
 async def test_two_processes_that_write_in_groups_lose_nothing(store: Store, counted: Any, store_url: str) -> None:
     async with open_store(store_url) as other:
         writers = [Writer(store), Writer(other)]
