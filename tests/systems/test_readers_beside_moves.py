@@ -5,7 +5,7 @@ Servers of which one moves, and is killed, are in tests/outside/faults/large_mov
 """
 
 import itertools
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,6 +25,7 @@ from store.writing.writer import Writer
 from tests.model import Ground, Model
 from tests.rights.asking import Server, caller
 from tests.store.writing import journaled
+from tests.stores import READS, Interrupted, StoreProxy, once
 from tests.systems.asking import BOUNDLESS, WIDE, Client
 from tests.systems.writing import Clients
 
@@ -34,38 +35,16 @@ SMALL = Model("ground", {parse_path(path): "AREA_PART" if "q" in path else "AREA
 TINY = 14  # changes in a transaction, so that a handful of nodes takes several
 
 
-class Noted:
+class Noted(StoreProxy):
     """A store that notes what is committed."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self.commits = store, list[Sequence[Change]]()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        super().__init__(store)
+        self.commits: list[Sequence[Change]] = []
 
     async def commit(self, changes: Sequence[Change]) -> None:
         await self._store.commit(changes)
         self.commits.append(changes)
-
-
-class Committing:
-    """A store to which another process commits right before one of its reads, after so many others."""
-
-    def __init__(self, store: Store, changes: Sequence[Change], left: int) -> None:
-        self._store, self._changes, self.left = store, changes, left
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
-        if name not in ("get", "range", "nodes", "count"):
-            return found
-
-        async def read(*arguments: Any, **options: Any) -> Any:
-            self.left -= 1
-            if self.left == -1:
-                await self._store.commit(self._changes)
-            return await found(*arguments, **options)
-
-        return read
 
 
 @asynccontextmanager
@@ -104,16 +83,19 @@ async def ask(client: Client, store: Any, query: str) -> Any:
 
 
 async def sides(
-    client: Client, store: Store, commit: Sequence[Change], query: str, kind: type[Committing] = Committing
+    client: Client, store: Store, commit: Sequence[Change], query: str, seen: Callable[[Any], Any] = lambda store: store
 ) -> list[Any]:
-    """What is answered before a commit and after it; fails if one that comes between two reads makes it another."""
+    """What is answered before a commit and after it; fails if one that comes between two reads makes it another.
+
+    `seen` is the store that is read, around the one in which another process commits right before a read.
+    """
     items = await store.get([change.key for change in commit], ReadUsage(), strong=True)
     undo = [Delete(one.key) if item is None else Put(item) for one, item in zip(commit, items, strict=True)]
     after: list[Any] = []
-    for reads in itertools.count():
-        committing = kind(store, commit, reads)
-        found = await ask(client, committing, query)
-        if committing.left >= 0:
+    for read in itertools.count(1):
+        committing = Interrupted(store, *READS, before=once(read, lambda: store.commit(commit)))
+        found = await ask(client, seen(committing), query)
+        if committing.calls < read:
             assert all(one in (found, after[0]) for one in after), query
             return [found, after[0]]
         after.append(found)
@@ -175,13 +157,13 @@ async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, m
             assert await sides(client, store, commit, query) == clean, query
 
 
-class LateRoots(Committing):
+class LateRoots(StoreProxy):
     """A store whose index of roots still has the counts of before."""
 
     before: list[Record]
 
     async def nodes(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Record]:
-        found = await self.__getattr__("nodes")(span, reads, **how)
+        found: list[Record] = await self._store.nodes(span, reads, **how)
         return self.before if span.partition == "ground" else found
 
 
@@ -212,11 +194,11 @@ async def test_what_is_told_of_moves_and_counts_is_of_the_same_side_as_what_is_b
     LateRoots.before = await store.nodes(siblings("ground"), ReadUsage())
     for field, before, after in BESIDE:
         for fields in ([f"it: {field}", NODE], [NODE, f"it: {field}"]):
-            for kind in (Committing, LateRoots) if "grounds" in field else (Committing,):
-                query = f"{{ {' '.join(fields)} }}".replace("$move", f'"{move}"')
-                found = await sides(Client(store, Ground), store, commit, query, kind)
+            query = f"{{ {' '.join(fields)} }}".replace("$move", f'"{move}"')
+            for seen in (StoreProxy, LateRoots) if "grounds" in field else (StoreProxy,):
+                found = await sides(Client(store, Ground), store, commit, query, seen)
                 told = [(one["it"], one["node"]["path"]) for one in found]
-                assert told == [(before, "A/x/2"), (after, "B/x/2")], (fields, kind)
+                assert told == [(before, "A/x/2"), (after, "B/x/2")], (fields, seen)
 
 
 TOLD = """query($id: ID!) {
@@ -253,7 +235,7 @@ async def test_a_move_that_came_to_nothing_says_why_and_leaves_all_nodes_where_t
     long, key = "m" * 500, "n" * 20
     await journaled.plant(store, f"o/{long}", f"r/a/{long}", *[f"r/a/a{n}" for n in range(40)])
     before = await journaled.paths(store)
-    edited: Any = journaled.EditedMeanwhile(store, journaled.create(f"r/a/{long}/{key}"))
+    edited: Any = journaled.edited_meanwhile(store, journaled.create(f"r/a/{long}/{key}"))
     writer = Writer(edited, journaled.SOON)
     with pytest.raises(BadPath):
         await writer.write(journaled.move("r/a", f"o/{long}/a"), ReadUsage())

@@ -1,7 +1,7 @@
 """Searches by words: which nodes are found and in which order, by which reads, and where one fails."""
 
 import re
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from store.writing.create_update import Update
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
 from tests import invariants
+from tests.stores import READS, Interrupted, once
 from tests.systems.asking import Client, plant
 
 
@@ -190,8 +191,10 @@ PLACES = [
 
 @pytest.fixture
 async def places(store: Store) -> Client:
+    """A client for which hardly any time passes, since what is known of moves is read again after a second."""
     await plant(store, Location, [(parse_path(path), level) for path, level in PLACES])
-    return Client(store, Location, page_cache=PageCache(1_000_000, TreeVersionCache(0.0)))
+    clock = count(step=0.001).__next__
+    return Client(store, Location, page_cache=PageCache(1_000_000, TreeVersionCache(0.0, clock=clock)))
 
 
 async def cost(client: Client, text: str) -> tuple[int, int]:
@@ -219,25 +222,8 @@ async def test_nodes_below_a_moved_one_are_looked_up_once(places, store, target)
     assert found[1] == found[2] <= (2, 3), found
 
 
-class Failing:
-    """A store of which one read fails, the first being number 1."""
-
-    def __init__(self, store: Store, number: int) -> None:
-        self._store = store
-        self._left = number
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
-        if name not in ("get", "range", "nodes", "count"):
-            return found
-
-        async def read(*args: Any, **options: Any) -> Any:
-            self._left -= 1
-            if self._left == 0:
-                raise Unavailable("The store does not answer.")
-            return await found(*args, **options)
-
-        return read
+async def fail() -> None:
+    raise Unavailable("The store does not answer.")
 
 
 @pytest.mark.parametrize("under", ["", ', under: "o"'])
@@ -246,7 +232,7 @@ async def test_a_search_fails_where_a_read_fails(store, under):
     query = f'{{ searchSpots(text: "rom o"{under}) {{ complete nodes {{ key }} }} }}'
     whole = await Client(store, Spot).ask(query)
     for number in range(1, 20):
-        failing: Any = Failing(store, number)
+        failing: Any = Interrupted(store, *READS, before=once(number, fail))
         reply = await Client(failing, Spot).ask(query)
         if not reply.errors:
             assert number > 3
