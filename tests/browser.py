@@ -1,5 +1,6 @@
-"""Chromium for tests of pages: its start, and pages that note what they asked for and what went wrong."""
+"""Chromium for tests of pages: one for each process, and pages that note what they asked for and what went wrong."""
 
+import asyncio
 import os
 import shutil
 import time
@@ -10,7 +11,8 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 
-CHROMIUM = shutil.which("chromium")
+# The shell has the engine without the windows, and takes half of the processor time.
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 TIMEOUT_MS = 60_000  # so that nothing hangs for ever; a busy machine takes seconds for what usually takes none
 # The browser's own words, such as those about a wrong value, follow the language of the machine otherwise.
 LOCALE = {"LANG": "en_US.UTF-8", "LC_ALL": "en_US.UTF-8", "LANGUAGE": "en", "TZ": "UTC"}
@@ -22,24 +24,41 @@ _contexts: dict[str, BrowserContext] = {}  # of the browser that runs
 expect.set_options(timeout=TIMEOUT_MS)
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """The browser until the block ends; without one the test is skipped.
+class Chromium:
+    """The browser of this process, for the modules that use it one after the other; without it their tests are skipped.
 
-    Its event loop runs meanwhile in this thread, so that no test of another module can be in the block.
+    Playwright's event loop counts as running in this thread all the time, although it runs within Playwright's calls
+    alone. Tests of other modules run loops of their own, so it counts while the browser is in use.
     """
-    if CHROMIUM is None:
-        pytest.skip("chromium is missing")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
+
+    def __init__(self) -> None:
+        if CHROMIUM is None:
+            pytest.skip("chromium-headless-shell and chromium are missing")
+        self._playwright = sync_playwright().start()
+        self._loop = asyncio.get_running_loop()
+        self._browser = self._playwright.chromium.launch(
             executable_path=CHROMIUM,
             args=["--lang=en-US", "--process-per-site"],
             env={**os.environ, **LOCALE},
             timeout=TIMEOUT_MS,
         )
-        yield browser
-        _contexts.clear()
-        browser.close()
+        asyncio._set_running_loop(None)
+
+    @contextmanager
+    def in_use(self) -> Iterator[Browser]:
+        """The browser, until the block ends."""
+        asyncio._set_running_loop(self._loop)
+        try:
+            yield self._browser
+        finally:
+            asyncio._set_running_loop(None)
+
+    def end(self) -> None:
+        """End the browser, and Playwright."""
+        with self.in_use():
+            _contexts.clear()
+            self._browser.close()
+            self._playwright.stop()
 
 
 def new_page(
@@ -54,17 +73,21 @@ def new_page(
 
     They would also share the clock that a test sets, and what a page stores late: such a page is `apart`.
     """
-    name = f"{apart and len(_contexts)}{sorted(options.items())}"
+    page = browser.new_page(**options) if apart else _context(browser, options).new_page()
+    page.set_default_timeout(TIMEOUT_MS)
+    page.emulate_media(color_scheme=color_scheme)
+    page.set_viewport_size(viewport or {"width": 1280, "height": 720})
+    return page
+
+
+def _context(browser: Browser, options: dict[str, Any]) -> BrowserContext:
+    name = str(sorted(options.items()))
     if name not in _contexts:
         _contexts[name] = browser.new_context(**options)
         lasting = _contexts[name].new_page()  # without a page of the site its process would end
         lasting.route("**", lambda route: route.fulfill(body=""))
         lasting.goto("http://127.0.0.1/")
-    page = _contexts[name].new_page()
-    page.set_default_timeout(TIMEOUT_MS)
-    page.emulate_media(color_scheme=color_scheme)
-    page.set_viewport_size(viewport or {"width": 1280, "height": 720})
-    return page
+    return _contexts[name]
 
 
 def wait_until(page: Page, is_so: Callable[[], bool]) -> None:

@@ -1,6 +1,7 @@
 """Fixtures of all tests: the engine, and `store`, which runs a test on both stores."""
 
 import fcntl
+import functools
 import gc
 import os
 import shutil
@@ -20,7 +21,7 @@ from graph.settings import unknown_variables
 from store.connect import open_store
 from store.engine import Store
 from tests import engines, environment, selection
-from tests.browser import chromium
+from tests.browser import Chromium
 from tests.processes import CLADE
 from tests.schemas import shared_document, shared_schema
 from tests.serving import serving
@@ -39,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"no test reads {', '.join(strange)}; variables of tests begin with CLADE_TEST_")
     environment.make_the_same_everywhere()
     wait_for_slow_answers()
+    share_certificates()
 
 
 def wait_for_slow_answers() -> None:
@@ -46,6 +48,11 @@ def wait_for_slow_answers() -> None:
     default = httpx._config.DEFAULT_TIMEOUT_CONFIG
     default.connect = default.read = default.write = default.pool = ANSWER_SECONDS
     assert httpx.Client().timeout == httpx.Timeout(ANSWER_SECONDS)
+
+
+def share_certificates() -> None:
+    """Have httpx load the certificates of authorities once: that takes longer than a request, for each client."""
+    httpx._transports.default.create_ssl_context = functools.cache(httpx._config.create_ssl_context)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -179,8 +186,16 @@ def demo_server(demo_store: str) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    """Chromium, which starts for the first module that needs it."""
+    chromium = Chromium()
+    yield chromium
+    chromium.end()
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(chromium: Chromium) -> Iterator[Browser]:
     """Chromium, for one module of tests: others may run event loops of their own."""
-    with chromium() as browser:
+    with chromium.in_use() as browser:
         yield browser

@@ -7,75 +7,57 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.readme import ROOT
+from tests.serving import handling
+
 SCRIPTS = ROOT / "scripts"
 BUNDLE = json.loads((SCRIPTS / "graphiql-bundle.json").read_text())
-pytestmark = pytest.mark.skipif(not shutil.which("npm"), reason="npm is missing")
 
 
-class Registry(ThreadingHTTPServer):
-    """An npm registry that knows the versions it was asked for, and the holes of `advisories`."""
+class Registry(BaseHTTPRequestHandler):
+    """npm's registry, which knows the versions that it was asked for, and some holes."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answer)
-        self.url = f"http://127.0.0.1:{self.server_port}"
-        self.asked: dict[str, list[str]] = {}
-        self.advisories: dict[str, list[dict]] = {}
-        self.status = 200
-
-    def know(self, name: str, identifier: str, versions: str) -> None:
-        """Add a hole of some versions of a package."""
-        self.advisories[name] = [
-            {
-                "id": 1, "url": f"https://github.com/advisories/{identifier}", "title": "A hole", "severity": "high",
-                "vulnerable_versions": versions, "cwe": [], "cvss": {"score": 5, "vectorString": None},
-            }
-        ]  # fmt: skip
-
-
-class Answer(BaseHTTPRequestHandler):
-    server: Registry
+    asked: ClassVar[dict[str, list[str]]] = {}
+    holes: ClassVar[dict[str, list[dict[str, Any]]]] = {}
+    status = 200
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.asked |= json.loads(gzip.decompress(body) if self.headers["content-encoding"] == "gzip" else body)
-        self._send(self.server.advisories if self.server.status == 200 else {})
+        self.asked.update(json.loads(gzip.decompress(body) if self.headers["content-encoding"] == "gzip" else body))
+        self._send(self.holes)
 
     def do_GET(self) -> None:
         name = self.path[1:].replace("%2f", "/")
-        versions = {one: {"name": name, "version": one} for one in self.server.asked.get(name, ())}
+        versions = {one: {"name": name, "version": one} for one in self.asked.get(name, ())}
         self._send({"name": name, "versions": versions, "dist-tags": {}})
 
     def _send(self, value: object) -> None:
-        content = json.dumps(value).encode()
-        self.send_response(self.server.status)
+        content = json.dumps(value if self.status == 200 else {}).encode()
+        self.send_response(self.status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+
+def hole(identifier: str, versions: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": 1, "url": f"https://github.com/advisories/{identifier}", "title": "A hole", "severity": "high",
+            "vulnerable_versions": versions, "cwe": [], "cvss": {"score": 5, "vectorString": None},
+        }
+    ]  # fmt: skip
 
 
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    with Registry() as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
-
-
-def audit(registry: Registry, folder: Path) -> tuple[int, str]:
+def audit(url: str, folder: Path) -> tuple[int, str]:
     """The exit status of the script, and all that it wrote."""
-    settings = {"registry": registry.url, "cache": str(folder), "fetch_retries": "0"}
+    settings = {"registry": url, "cache": str(folder), "fetch_retries": "0"}
     settings |= {"userconfig": os.devnull, "noproxy": "127.0.0.1"}  # somebody's own may name a proxy, or credentials
     environment = os.environ | {f"npm_config_{name}": value for name, value in settings.items()}
     ended = subprocess.run(
@@ -84,48 +66,33 @@ def audit(registry: Registry, folder: Path) -> tuple[int, str]:
     return ended.returncode, ended.stdout + ended.stderr
 
 
-def test_every_vendored_package_is_asked_for_by_its_version(registry: Registry, tmp_path: Path) -> None:
-    status, output = audit(registry, tmp_path)
-    assert status == 0, output
+@pytest.mark.thorough
+@pytest.mark.skipif(not shutil.which("npm"), reason="npm is missing")
+def test_every_vendored_package_is_asked_for_and_a_hole_that_is_not_accepted_fails_the_audit(tmp_path: Path) -> None:
+    with handling(Registry) as url:
+        accepted = {"markdown-it": hole("GHSA-38c4-r59v-3vqw", ">=13.0.0 <14.1.1")}
+        Registry.holes = accepted | {"preact": hole("GHSA-0000-0000-0000", "<1")}  # of other versions
+        status, output = audit(url, tmp_path / "first")
+        assert (status, "accepted: markdown-it" in output) == (0, True), output
+        assert Registry.asked == vendored()
+        Registry.holes = accepted | {"preact": hole("GHSA-0000-0000-0000", "<99")}
+        status, output = audit(url, tmp_path / "second")
+        assert status == 1, output
+        assert "HOLE: preact <99: A hole (https://github.com/advisories/GHSA-0000-0000-0000)" in output
+        Registry.status = 405
+        status, output = audit(url, tmp_path / "third")
+        assert (status, "npm could not be asked for holes: 405" in output) == (1, True), output
+
+
+def vendored() -> dict[str, list[str]]:
+    """The versions that the scripts copy, and those that are bundled with them."""
     copied = {}
     for script in ("vendor-graphiql", "vendor-preact"):
         text = (SCRIPTS / script).read_text()
         versions = dict(re.findall(r"^([A-Z]+)=(\d[\d.]*)", text, re.MULTILINE))
-        fetched = re.findall(r"^fetch (\S+) \$([A-Z]+)$", text, re.MULTILINE)
-        assert {variable for _, variable in fetched} == versions.keys()
-        copied |= {name: [versions[variable]] for name, variable in fetched}
+        copied |= {name: [versions[one]] for name, one in re.findall(r"^fetch (\S+) \$([A-Z]+)$", text, re.MULTILINE)}
     assert len(copied) == 5
-    assert registry.asked == copied | {name: [version] for name, version in BUNDLE.items()}
-
-
-def test_a_hole_fails_the_audit_and_is_named(registry: Registry, tmp_path: Path) -> None:
-    registry.know("preact", "GHSA-0000-0000-0000", "<99")
-    status, output = audit(registry, tmp_path)
-    assert status == 1, output
-    assert "HOLE: preact <99: A hole (https://github.com/advisories/GHSA-0000-0000-0000)" in output
-
-
-@pytest.mark.thorough
-def test_a_hole_of_other_versions_is_none(registry: Registry, tmp_path: Path) -> None:
-    registry.know("preact", "GHSA-0000-0000-0000", "<1")
-    status, output = audit(registry, tmp_path)
-    assert status == 0, output
-
-
-@pytest.mark.thorough
-def test_an_accepted_hole_is_named_and_does_not_fail_the_audit(registry: Registry, tmp_path: Path) -> None:
-    registry.know("markdown-it", "GHSA-38c4-r59v-3vqw", ">=13.0.0 <14.1.1")
-    status, output = audit(registry, tmp_path)
-    assert status == 0, output
-    assert "accepted: markdown-it" in output
-
-
-@pytest.mark.thorough
-def test_a_registry_that_does_not_answer_is_a_failure(registry: Registry, tmp_path: Path) -> None:
-    registry.status = 405
-    status, output = audit(registry, tmp_path)
-    assert status == 1, output
-    assert "npm could not be asked for holes: 405" in output
+    return copied | {name: [version] for name, version in BUNDLE.items()}
 
 
 def test_the_bundle_has_the_version_that_codemirror_says_of_itself() -> None:

@@ -13,7 +13,7 @@ from bench import beside, checkouts, importing, places, processes, search, serve
 from bench.dynamodb import reads
 from bench.measurement import Schedule, WrongResponse
 from bench.places import COUNTRY_NODES
-from bench.processes import CHECKOUT, Process, Silent
+from bench.processes import CHECKOUT, Silent
 from tests.readme import DOCS
 
 TREE = list(places.made(COUNTRY_NODES))
@@ -83,25 +83,26 @@ def test_a_query_with_an_error_is_not_measured():
         checkouts.main(["--queries", "--query", "{ nothing }", "--ways", "warm"])
 
 
-@pytest.mark.thorough
-@pytest.mark.usefixtures("dynoxide")
-def test_reads_are_measured_cold_and_warm():
-    short = ("--seconds", "0.3", "--trees", "3", "--rounds", "2", "--delay-ms", "1", "--queries", "Q1", "Q3")
-    rows = [row for row in rows_of(reads.main(short)) if row[0] == "Clade"]
-    assert len(rows) == 4
-    assert all(float(row[-2]) > 0 for row in rows)  # processor time
-    calls, units, rounds = map(float, rows[2][1:4])  # of a nested query by a cold server
-    assert (calls, units) > (20, 20)
-    assert 1 <= rounds < calls / 2
-    assert [row[1:4] for row in rows[1::2]] == [["1.00", "1.00", "1.00"]] * 2  # warm: the version of the tree
+READS = ["--seconds", "0.3", "--trees", "3", "--rounds", "2", "--delay-ms", "1", "--queries", "Q1", "Q3"]
+IMPORTS = ["Clade, import", "Clade, the same again", "INSERTs of the same rows", "Clade, into DynamoDB"]
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("dynoxide")
-def test_writes_are_measured_on_both_stores():
-    rows = rows_of(writes.main(["--nodes", "300", "--single", "40"]))[1:]
-    assert [row[0] for row in rows] == ["sqlite"] * 6 + ["dynamodb"] * 6
-    assert all(float(row[-1]) > 0 for row in rows)
+@pytest.mark.usefixtures("dynoxide", "small")
+@pytest.mark.parametrize(
+    ("measure", "options", "column", "names", "figure"),
+    [
+        (reads, READS, 0, ["Clade"] * 4, -2),
+        (writes, ["--nodes", "300", "--single", "40"], 0, ["sqlite"] * 6 + ["dynamodb"] * 6, -1),
+        (importing, ["--rounds", "2", "--engine-nodes", "300"], 0, IMPORTS * 2, 2),
+        (search, ["--texts", "5"], 1, ["read units", "rounds", "CPU ms"], 2),
+    ],
+    ids=lambda one: getattr(one, "__name__", None),
+)
+def test_a_benchmark_prints_its_figures(measure, options, column, names, figure):
+    rows = [row for row in rows_of(measure.main(options)) if row[column] in names and row[1] != "seconds"]
+    assert [row[column] for row in rows] == names
+    assert all(float(row[figure]) > 0 for row in rows)
 
 
 @pytest.mark.thorough
@@ -109,31 +110,3 @@ def test_small_queries_are_measured_beside_large_ones_and_writes():
     rows = rows_of(beside.main(["--nodes", "3000", "--seconds", "0.3"]))[1:]
     assert len(rows) == 8
     assert all(float(row[1].replace(",", "")) > 0 for row in rows)
-
-
-@pytest.mark.thorough
-@pytest.mark.usefixtures("dynoxide", "small")
-def test_an_import_is_measured_beside_inserts_of_the_rows_that_result():
-    rows = rows_of(importing.main(["--rounds", "2", "--engine-nodes", "300"]))
-    names = ["Clade, import", "Clade, the same again", "INSERTs of the same rows", "Clade, into DynamoDB"]
-    assert [row[0] for row in rows if len(row) == 4 and row[1] != "seconds"] == names * 2
-    assert all(float(row[2]) > 0 for row in rows if row[0] in names)
-
-
-@pytest.mark.thorough
-@pytest.mark.usefixtures("small")
-def test_searches_of_random_texts_are_measured():
-    rows = rows_of(search.main(["--texts", "5"]))[1:]
-    assert [row[1] for row in rows] == ["read units", "rounds", "CPU ms"]
-    assert all(float(one) > 0 for row in rows for one in row[2:])
-
-
-def test_the_error_of_a_process_that_ends_has_its_output():
-    with pytest.raises(Silent, match="no such thing"), Process(("sh", "-c", "echo no such thing"), "tcp://127.0.0.1:1"):
-        pass
-
-
-def test_a_folder_without_code_is_rejected(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        checkouts.main(["--checkout", str(tmp_path)])
-    assert "has no commands/main.py" in capsys.readouterr().err

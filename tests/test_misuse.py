@@ -111,6 +111,8 @@ def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, optio
          "CLADE_JWT_AUD is not a setting; use CLADE_JWT_AUDIENCE, or unset the variable."),
         (["serve"], {"CLADE_MAX_NODES": "abc"}, 'CLADE_MAX_NODES cannot be "abc": it must be a whole number'),
         (["serve"], {"CLADE_MAX_NODES": "0"}, 'CLADE_MAX_NODES cannot be "0": it must be a whole number'),
+        (["serve"], {"CLADE_METRICS": "9464"}, 'CLADE_METRICS cannot be "9464": it must be HOST:PORT.'),
+        (["serve", "--workers", "1000000"], {}, "--workers 1,000,000 is too many for "),
         (["serve"], {"CLADE_HIERARCHIES": "nope"}, 'CLADE_HIERARCHIES names the module "nope", which cannot be found;'),
         (["tree"], {"CLADE_HIERARCHIES": "graph.hierarchies.location"},
          'CLADE_HIERARCHIES names the module "graph.hierarchies.location", which cannot be found; name a file as in '

@@ -23,12 +23,13 @@ from aiobotocore.config import AioConfig
 from aiobotocore.credentials import AioCredentials
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession
-from botocore.credentials import ReadOnlyCredentials
+from botocore.credentials import ReadOnlyCredentials, RefreshableCredentials
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 from botocore.httpsession import get_cert_path
 from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
 
+from store.concurrency import in_task
 from store.errors import BadInput, Unavailable, shorten
 
 SEARCH_SECONDS = 5.0  # between two searches anew, which read files and may send requests
@@ -96,6 +97,8 @@ class Credentials:
 
         Raises NoCredentialsError where there are none, other SEARCH_ERRORS where a provider fails.
         """
+        if self._found is None or _is_due(self._found):  # a provider may be asked, by libraries
+            await in_task()
         if self._found is None:
             async with self._lock:
                 if self._found is None:
@@ -122,6 +125,11 @@ class Credentials:
         found = await _find(self.region, self._endpoint)
         if found is not None and (rejected is None or await found.get_frozen_credentials() != rejected):
             self._found = found
+
+
+def _is_due(credentials: AioCredentials) -> bool:
+    """Whether they are refreshed before they are used again."""
+    return isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed()
 
 
 async def _find(region: str, endpoint: str) -> AioCredentials | None:

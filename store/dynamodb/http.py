@@ -22,6 +22,7 @@ from botocore.httpsession import ProxyConfiguration
 from botocore.utils import get_environ_proxies
 from msgspec import Struct
 
+from store.concurrency import in_task
 from store.engine import Patience
 
 CONNECTIONS = 64  # at a time
@@ -95,6 +96,7 @@ class Pool:
         return None
 
     async def _open(self) -> "Connection":
+        await in_task()
         loop = asyncio.get_running_loop()
         where: dict[str, Any] = {"ssl": self._tls, "server_hostname": self._host} if self._tls else {}
         try:

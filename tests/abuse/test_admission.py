@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 import pytest
@@ -21,6 +21,7 @@ from resolvers.access.callers import ApiKeyAuthenticator
 from resolvers.session.request import Request
 from store.writing.writer import Writer
 from tests.abuse.test_connections import GET, post
+from tests.connection import Connection
 from tests.graph.small_app import small_app
 from tests.model import Ground, Model
 from tests.schemas import schema_of
@@ -38,22 +39,6 @@ def creation(key: str) -> bytes:
     return post(orjson.dumps({"query": f"mutation {{ {created} {{ node {{ key }} }} }}"}))
 
 
-class Sent(NamedTuple):
-    """A request on a connection of its own."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    async def answer(self) -> tuple[int, object]:
-        """The status, and the data or the code of the error."""
-        head = await self.reader.readuntil(b"\r\n\r\n")
-        (length,) = [int(one.split(b":")[1]) for one in head.lower().split(b"\r\n") if one.startswith(b"content-len")]
-        body = orjson.loads(await self.reader.readexactly(length))
-        status = int(head.split()[1])
-        assert (b"retry-after: 1" in head) == (status == 503)
-        return status, body["errors"][0]["extensions"]["code"] if "errors" in body else body["data"]
-
-
 class Served(NamedTuple):
     """A server of a store whose commits can be held."""
 
@@ -63,12 +48,13 @@ class Served(NamedTuple):
     limiter: ConcurrencyLimiter
     writer: Writer
 
-    async def send(self, sent: bytes) -> Sent:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        writer.write(sent)
-        return Sent(reader, writer)
+    async def send(self, sent: bytes) -> Connection:
+        """Send a request on a connection of its own."""
+        connection = await Connection.to(f"http://127.0.0.1:{self.port}")
+        connection.writer.write(sent)
+        return connection
 
-    async def mutate(self, key: str, *, running: int = 1, waiting: int = 0) -> Sent:
+    async def mutate(self, key: str, *, running: int = 1, waiting: int = 0) -> Connection:
         """Send a creation; so many run and wait then."""
         sent = await self.send(creation(key))
         await until(lambda: self.limiter.running == running and self.gate.waiting_bytes >= waiting * WAITING_BYTES_EACH)
@@ -76,9 +62,17 @@ class Served(NamedTuple):
 
     async def keys(self) -> list[str]:
         """The keys of the nodes, read by a query."""
-        status, data = await (await self.send(post(BODY))).answer()
+        status, data = await told(await self.send(post(BODY)))
         assert status == 200
         return [node["key"] for node in data["area"]["children"]["nodes"]]
+
+
+async def told(sent: Connection) -> tuple[int, Any]:
+    """The status of a response, and the data or the code of the error."""
+    answer = await sent.answer()
+    assert (answer.headers.get("retry-after") == "1") == (answer.status == 503)
+    found = answer.json
+    return answer.status, found["errors"][0]["extensions"]["code"] if "errors" in found else found["data"]
 
 
 @asynccontextmanager
@@ -115,7 +109,7 @@ async def test_what_was_not_begun_when_its_client_leaves_is_not_executed(store) 
         in_group.writer.close()
         await until(lambda: server.gate.waiting_bytes == 0)
         server.store.open.set()
-        assert [(await one.answer())[0] for one in (committed, stays)] == [200, 200]
+        assert [(await told(one))[0] for one in (committed, stays)] == [200, 200]
         assert await server.keys() == ["committed", "stays"]
         assert server.gate.shed == {"age": 0, "bytes": 0, "left": 1}
 
@@ -125,7 +119,7 @@ async def test_what_leaves_at_once_is_not_executed(store) -> None:
         for number in range(20):
             (await server.send(creation(f"left-{number}"))).writer.close()
         await until(lambda: server.gate.shed["left"] == 20)
-        assert (await (await server.mutate("stays", running=0)).answer())[0] == 200
+        assert (await told(await server.mutate("stays", running=0)))[0] == 200
         assert await server.keys() == ["stays"]
 
 
@@ -138,19 +132,19 @@ async def test_mutations_that_waited_too_long_are_503_and_not_executed(store) ->
         await server.store.begun.wait()
         late = 60.0
         server.store.open.set()
-        assert [(await first.answer())[0], await second.answer()] == [200, OVERLOADED]
-        assert (await (await server.send(creation("third"))).answer())[0] == 200
+        assert [(await told(first))[0], await told(second)] == [200, OVERLOADED]
+        assert (await told(await server.send(creation("third"))))[0] == 200
         # What follows a response on its connection waits for its turn, and is as old by this clock.
         for waits in (post(BODY), GET + b"\r\n"):
             waited = await server.send(post(BODY) + waits)
-            assert [await waited.answer() for _ in range(2)][1] == OVERLOADED
+            assert [await told(waited) for _ in range(2)][1] == OVERLOADED
         assert await server.keys() == ["first", "third"]
         assert server.gate.shed == {"age": 3, "bytes": 0, "left": 0}
 
 
 async def test_a_mutation_is_503_before_there_is_a_place_for_it(store) -> None:
     async with served(store, MutationGate(0, max_seconds=0.05)) as server:
-        assert await (await server.send(creation("one"))).answer() == OVERLOADED
+        assert await told(await server.send(creation("one"))) == OVERLOADED
         assert server.gate.shed["age"] == 1
 
 
@@ -159,9 +153,9 @@ async def test_mutations_above_the_bytes_that_may_wait_are_503_at_once(store) ->
         server.store.open.clear()
         running = await server.mutate("running")
         waiting = await server.mutate("waiting", waiting=1)
-        assert await (await server.send(creation("above"))).answer() == OVERLOADED
+        assert await told(await server.send(creation("above"))) == OVERLOADED
         assert await server.keys() == []
         server.store.open.set()
-        assert [(await one.answer())[0] for one in (running, waiting)] == [200, 200]
+        assert [(await told(one))[0] for one in (running, waiting)] == [200, 200]
         assert await server.keys() == ["running", "waiting"]
         assert server.gate.shed == {"age": 0, "bytes": 1, "left": 0}

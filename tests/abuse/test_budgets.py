@@ -30,7 +30,6 @@ NODES = {("r",): "AREA"} | {("r", area): "AREA" for area in "abcd"}
 NODES |= {("r", area, f"p{plot:02}"): "PLOT" for area in "abcd" for plot in range(PLOTS)}
 MODEL = Model("ground", NODES)
 ROOT, FIRST = (MODEL.nodes[path].id for path in (("r",), ("r", "a")))
-SCHEMA, TYPES = schema_of(Ground)
 
 
 @pytest.fixture
@@ -202,9 +201,10 @@ OTHERS |= {f"{verb}GroundPayload.previousParent" for verb in ("Move", "Delete")}
 
 def test_every_field_that_returns_nodes_is_tested():
     """A new one without a query here fails this."""
-    nodes = {"Node", "_Entity", "Ground", "GroundConnection", *TYPES.values()}
+    schema, types = schema_of(Ground)
+    nodes = {"Node", "_Entity", "Ground", "GroundConnection", *types.values()}
     found = set()
-    for kind in core_schema(SCHEMA).type_map.values():
+    for kind in core_schema(schema).type_map.values():
         if isinstance(kind, GraphQLObjectType | GraphQLInterfaceType):
             shared = kind.name in nodes and kind.name != "GroundConnection"
             found |= {

@@ -21,6 +21,7 @@ from store.connect import open_store
 from store.engine import Store
 from store.search.words import MAX_READ_CHARACTERS, fold
 from tests.abuse.door import door
+from tests.abuse.test_connections import post
 from tests.graph.small_app import SmallStore, small_app
 from tests.model import Ground, Model
 from tests.proxy import Proxy
@@ -28,6 +29,7 @@ from tests.schemas import schema_of
 from tests.serving import serving
 from tests.systems.asking import PATIENT
 from tests.time_limits import Held
+from tests.waiting import until
 
 MODEL = Model("ground", {("a",): "AREA", ("a", "b"): "AREA"})
 QUERY = f'{{ area(id: "{MODEL.nodes["a",].id}") {{ key children {{ nodes {{ key }} }} }} }}'  # read after its id
@@ -44,7 +46,7 @@ class Slow(NamedTuple):
 
     async def check_that_nothing_else_is_read(self) -> None:
         self.held.may_go.set()
-        await asyncio.sleep(0.1)  # the engine has answered by now, and nobody goes on from there
+        await until(lambda: self.proxy.running == 0)  # the engine has answered, and nobody goes on from there
         assert self.proxy.count("BatchGetItem") <= 1
         assert self.proxy.count("Query") == 0
 
@@ -93,11 +95,6 @@ async def test_a_disconnect_cancels_the_reads_and_frees_its_place(engine):
                     pass  # the only place is free in a moment
             assert answer.json() == {"data": {"__typename": "Query"}}
             await slow.check_that_nothing_else_is_read()
-
-
-def post(body: bytes, length: int | None = None) -> bytes:
-    head = "POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-    return f"{head}content-length: {length or len(body)}\r\n\r\n".encode() + body
 
 
 def test_a_slow_body_is_408_and_closes_the_connection():

@@ -50,6 +50,8 @@ TWICE = "query($i: [ID!]!) { a: nodes(ids: $i) { id } b: nodes(ids: $i) { id } }
 ENTITIES = "query($r: [_Any!]!) { _entities(representations: $r) { __typename } }"
 BY_PATH = "query($p: [Path!]!) { locationsByPath(paths: $p) { id } }"
 WHERE = "query($w: LocationCondition) { locations(where: $w) { totalCount } }"
+ORDER = "query($o: [LocationOrderBy!]) { locations(orderBy: $o) { totalCount } }"
+INVALID = "GRAPHQL_VALIDATION_FAILED"
 PLACE = '{ city(path: "US/NE/Omaha") { %s } }'
 
 
@@ -88,13 +90,16 @@ def nested(levels):
         ("query($p: Path) { city(path: $p) { name } }", {"p": "%" * 100_000}, "BAD_PATH"),
         ("query($p: Path) { city(path: $p) { name } }", {"p": "US/\0"}, "BAD_PATH"),
         ("query($p: Path) { city(path: $p) { name } }", {"p": "US/\u202e\u0007"}, "BAD_PATH"),
-        (f"{{ {LONG} }}", None, "GRAPHQL_VALIDATION_FAILED"),
-        (PLACE % f"... on {LONG} {{ name }}", None, "GRAPHQL_VALIDATION_FAILED"),
-        (PLACE % f"childCount(level: {LONG})", None, "GRAPHQL_VALIDATION_FAILED"),
-        (f"query {LONG} {{ {' '.join(['city(path: $x) { name }'] * 20)} }}", None, "GRAPHQL_VALIDATION_FAILED"),
-        (PLACE % f"children(first: {'9' * 100_000}) {{ totalCount }}", None, "GRAPHQL_VALIDATION_FAILED"),
-        (PLACE % "children(first: 2147483648) { nodes { id } }", None, "GRAPHQL_VALIDATION_FAILED"),
-        (PLACE % "children(first: 1.5) { nodes { id } }", None, "GRAPHQL_VALIDATION_FAILED"),
+        (f"{{ {LONG} }}", None, INVALID),
+        (PLACE % f"... on {LONG} {{ name }}", None, INVALID),
+        (PLACE % f"childCount(level: {LONG})", None, INVALID),
+        (f"query {LONG} {{ {' '.join(['city(path: $x) { name }'] * 20)} }}", None, INVALID),
+        (PLACE % " ".join(f"nothing{number}" for number in range(1_500)), None, INVALID),
+        (PLACE % f"name {'@nothing ' * 900}", None, INVALID),
+        (PLACE % " ".join(f"a{n}: children(level: NO) {{ totalCount }}" for n in range(30)), None, INVALID),
+        (PLACE % f"children(first: {'9' * 100_000}) {{ totalCount }}", None, INVALID),
+        (PLACE % "children(first: 2147483648) { nodes { id } }", None, INVALID),
+        (PLACE % "children(first: 1.5) { nodes { id } }", None, INVALID),
         ("query($f: Int) { countries: locations(first: $f) { totalCount } }", {"f": 1e300}, "BAD_USER_INPUT"),
         ("query($f: Int) { locations(first: $f) { totalCount } }", {"f": {"a": [None]}}, "BAD_USER_INPUT"),
         (IDS, {"i": ["x:1"] * 20_000}, "LIMIT_EXCEEDED"),
@@ -103,6 +108,7 @@ def nested(levels):
         (BY_PATH, {"p": ["US"] * 9_000}, "LIMIT_EXCEEDED"),
         (WHERE, {"w": {"or": [{"key": {"eq": "x"}}] * 5_000}}, "LIMIT_EXCEEDED"),
         (WHERE, {"w": nested(300)}, "LIMIT_EXCEEDED"),
+        (ORDER, {"o": [{"field": "NAME", "direction": "ASC"}] * 5_000}, "LIMIT_EXCEEDED"),
         (WHERE, {"w": {"key": {"in": [["x"] * 1_000] * 20}}}, "LIMIT_EXCEEDED"),
         ("{ a" + "{ a" * 10_000, None, "GRAPHQL_PARSE_FAILED"),
         ("{ a" + " a" * 10_000, None, "LIMIT_EXCEEDED"),

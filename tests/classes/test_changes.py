@@ -7,9 +7,7 @@ import json
 import pytest
 
 from graph.hierarchies.attribute import WrongClass
-from store.checking.check import Check
 from store.engine import ReadUsage
-from store.errors import BadInput
 from store.model.keys import node_key
 from store.transfer.export import export
 from store.transfer.formats.lines import row_of
@@ -47,11 +45,6 @@ EXPECTED = {
         {"level": "FARM", "levelName": "FARM", "parent": {"level": "CITY"}},
     ]}},
 }  # fmt: skip
-REPORT = [
-    "land: 1 node has a value of gone, which CITY does not define.",
-    "land: 1 node of CITY has major under its former name mayor.",
-    "land: 2 nodes of CITY have population under its former name people.",
-]
 
 
 @pytest.fixture
@@ -59,12 +52,6 @@ async def server(store):
     await plant(store, land_before.Land, ROWS)
     yield Server(store, land_after.Land)
     await invariants.check(store, {"land": NEW})
-
-
-async def report(store):
-    check = Check(store, {"land": NEW}, "2026-01-01T00:00:00.000Z")
-    assert [str(one) async for one in check.findings()] == []
-    return check.undefined["land"].sentences()
 
 
 async def exported(store, hierarchy=NEW):
@@ -97,20 +84,6 @@ async def test_values_are_read_listed_and_searched_by_their_present_names(server
         assert [one["key"] for one in found["searchLands"]["nodes"]] == wanted.split()
 
 
-async def test_new_nodes_are_of_the_renamed_level(server):
-    made = await server.write(
-        ALL,
-        'mutation { createLand(input: {parent: {path: "DE"}, key: "Aa", name: "A", attributes: '
-        "{city: {population: 1}}}) "
-        "{ node { level path ... on City { population } } } }",
-    )
-    assert made["data"]["createLand"]["node"] == {"level": "CITY", "path": "DE/Aa", "population": 1}
-    found = await server.data(ALL, '{ land(path: "DE") { descendants(level: CITY) { nodes { key } } } }')
-    assert [one["key"] for one in found["land"]["descendants"]["nodes"]] == ["Aa", "Bonn", "Ulm"]
-    past = await server.data(ALL, '{ city(path: "DE/Aa") { history { nodes { level __typename } } } }')
-    assert past["city"]["history"]["nodes"] == [{"level": "CITY", "__typename": "LandRevision"}]
-
-
 async def test_an_export_has_the_present_names_and_is_imported_without_a_change_as_an_old_one_is(server, store):
     lines = await exported(store)
     assert [(one["level"], one.get("population"), one.get("undefined")) for one in lines] == [
@@ -140,12 +113,6 @@ async def test_an_import_counts_what_no_class_defines_whether_it_stores_or_skips
         "land: 1 node is of the level ISLAND, which is not defined.",
         "land: 2 nodes have a value of gone, which CITY does not define.",
     ]
-
-
-def test_a_level_is_found_by_both_names_and_messages_have_the_present_one():
-    assert NEW.level("city") is NEW.level("town") is NEW.levels["TOWN"]
-    with pytest.raises(BadInput, match="it has COUNTRY, CITY, FARM"):
-        NEW.level("village")
 
 
 async def test_the_next_write_stores_the_values_of_a_node_under_their_present_names(server, store):

@@ -38,17 +38,6 @@ SHOP = {
     "area": "0.5",
     "codes": ["abc", "d"],
 }
-STORED = {
-    **SHOP,
-    "greeting": {"de-AT": "Servus", "en": "Hello"},
-    "address": {
-        "street": "Main 1", "postcode": "68118",
-        "hours": [{"day": "SUNDAY", "opens": 480}, {"day": "MONDAY", "opens": 0}],
-    },
-    "rent": {"amount": "12.50", "currency": "EUR"},
-    "fees": [{"amount": "1", "currency": "JPY"}, {"amount": "2.0", "currency": "USD"}],
-    "weekday": "SUNDAY",
-}  # fmt: skip
 FIELDS = """site shout owner address { street postcode hours { day opens __typename } } streets square
     rent { amount currency } yearlyRent { a: amount } fees { amount __typename } weekday codes
     greeting { text(languages: $some) fixed: text(languages: ["de"]) language(languages: ["de-AT-1996"])
@@ -83,12 +72,6 @@ async def imported(store, *lines):
     return outcome
 
 
-async def test_values_are_stored_in_canonical_form_with_their_defaults(server):
-    item = await stored(server.store, "M", "S")
-    assert {name: item[name] for name in STORED} == STORED
-    assert (await stored(server.store, "M"))["floors"] == 1
-
-
 async def test_objects_are_read_alike_by_path_and_in_lists(server):
     found = (await server.data(ALL, QUERY, path="M/S"))["place"]
     assert found == {
@@ -97,7 +80,8 @@ async def test_objects_are_read_alike_by_path_and_in_lists(server):
             **ADDRESS, "hours": [{"day": "SUNDAY", "opens": 480, "__typename": "Hours"},
                                  {"day": "MONDAY", "opens": 0, "__typename": "Hours"}],
         },
-        "streets": ["Main 1", "S"], "rent": STORED["rent"], "yearlyRent": {"a": "150"}, "codes": ["abc", "d"],
+        "streets": ["Main 1", "S"], "rent": {"amount": "12.50", "currency": "EUR"}, "yearlyRent": {"a": "150"},
+        "codes": ["abc", "d"],
         "fees": [{"amount": "1", "__typename": "Money"}, {"amount": "2.0", "__typename": "Money"}],
         "greeting": {
             "text": "Hello", "fixed": None, "language": "de-AT",
@@ -282,13 +266,6 @@ async def test_a_broken_rule_is_refused_by_create_update_and_import_alike(server
     assert await stored(server.store, "M", "N") is None
 
 
-async def test_a_new_node_without_a_required_value_is_refused(server):
-    code, told = await server.refusal(ALL, CREATE, key="N", shop={"area": "2"})
-    assert (code, told) == ("BAD_USER_INPUT", "owner is required; give it a value.")
-    outcome = await imported(server.store, {"path": "M/N", "level": "SHOP"})
-    assert [one.reason for one in outcome.rejections] == [told]
-
-
 async def test_stored_values_that_break_rules_can_be_read_and_are_listed_by_check(server):
     item = await stored(server.store, "M", "S")
     old = {name: value for name, value in item.items() if name != "owner"}
@@ -321,16 +298,11 @@ async def test_an_export_is_imported_without_a_change_as_lines_and_as_a_table(se
     assert (outcome.rejections, outcome.written, outcome.unchanged) == ([], 0, 2)
 
 
-async def test_lists_are_sorted_and_filtered_by_what_compares_such_as_addresses_of_sites(server):
+def test_lists_are_filtered_by_what_compares_such_as_addresses_of_sites(server):
     fields = core_schema(server.schema).type_map["PlaceCondition"].fields
     compared = {"site", "floors", "owner", "secret", "area", "opened", "checked", "weekday"}
     assert fields.keys() == {"name", "key", "path", "childCount", "updatedAt", "and", "or", "not"} | compared
     assert str(fields["site"].type) == "StringCondition"
-    await plant(server.store, Place, [(["N"], "MALL", "N", {"site": "http://a.example/"})])
-    query = "query($where: PlaceCondition) { places(orderBy: [{field: SITE}], where: $where) { nodes { key } } }"
-    for where, keys in ((None, ["N", "M"]), ({"site": {"startsWith": "http://a"}}, ["N"])):
-        found = await server.data(ALL, query, where=where)
-        assert [one["key"] for one in found["places"]["nodes"]] == keys
 
 
 def test_the_schema_says_what_is_deprecated_and_which_rules_hold(server):

@@ -6,6 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from commands.main import app_of
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE.parent / "node_modules" / ".bin"
@@ -29,12 +32,23 @@ def compile_relay(project: Path, schema: Path, language: str) -> Path:
     made = project / "made"
     made.mkdir()
     config = {
-        "src": "./source",
-        "schema": str(schema),
-        "language": language,
-        "artifactDirectory": "./made",
+        "src": "./source", "schema": str(schema), "language": language, "artifactDirectory": "./made",
         "eagerEsModules": False,
-    }
+    }  # fmt: skip
     (project / "relay.config.json").write_text(json.dumps(config))
     run(PROGRAMS / "relay-compiler", "relay.config.json", "--noWatchman", cwd=project)
     return made
+
+
+def write_schema(folder: Path, hierarchies: str) -> Path:
+    """The file `schema.graphql` of a folder with the schema of these hierarchies."""
+    file = folder / "schema.graphql"
+    done = CliRunner().invoke(app_of(), ["schema", str(file)], env={"CLADE_HIERARCHIES": hierarchies})
+    assert done.exit_code == 0, done.output
+    return file
+
+
+def create(store: str) -> None:
+    """Make the table of a store."""
+    done = CliRunner().invoke(app_of(), ["table", "create", "--store", store])
+    assert done.exit_code == 0, done.output

@@ -13,12 +13,14 @@ import httpx
 import pytest
 from graphql import OperationDefinitionNode, parse
 
+from graph.app import create_app
 from graph.hierarchies.categories import CategoryNode
+from graph.settings import Settings
 from store.connect import open_store
-from tests.clients.programs import HERE, PROGRAMS, needs_node, run
+from tests.clients.programs import HERE, PROGRAMS, create, needs_node, run, write_schema
 from tests.conftest import CLADE
 from tests.readme import DOCS, ROOT, blocks
-from tests.servers import served
+from tests.serving import serving
 from tests.systems.asking import plant
 
 pytestmark = pytest.mark.thorough
@@ -28,7 +30,7 @@ FILES = dict(re.findall(r"`([\w-]+\.\w+)`[^`]*:\n\n```\w+\n(.*?)^```$", PAGE, re
 QUERIES = blocks("graphql", PAGE)[0]
 EXAMPLE = "http://127.0.0.1:8000"
 TYPED = HERE / "typed"
-GOODS = {"CLADE_HIERARCHIES": str(TYPED / "goods.py")}
+GOODS = str(TYPED / "goods.py")
 SECONDS = 120
 
 
@@ -58,16 +60,8 @@ def replaced(file: Path, old: str, new: str) -> None:
 
 def with_goods(project: Path) -> None:
     """Replace schema and queries by those of the hierarchy that has every scalar."""
-    environment = {**os.environ, **GOODS}
-    subprocess.run([CLADE, "schema", project / "schema.graphql"], env=environment, check=True, timeout=SECONDS)
+    write_schema(project, GOODS)
     shutil.copy(TYPED / "goods.graphql", project / "queries.graphql")
-
-
-def test_the_page_shows_all_files():
-    assert set(FILES) == {
-        "codegen.json", "names.ts", "tsconfig.json", "tada.mjs", "cities.ts", "ariadne.toml", "cities.py",
-        "possible-types.mjs", "cache.mjs",
-    }  # fmt: skip
 
 
 def shown_cities(url: str) -> list[str]:
@@ -161,8 +155,8 @@ def test_the_python_client_writes_and_reads_every_scalar(generator, project, tmp
     mypy = (*MYPY, generator / ".mypy_cache", "goods_round_trip.py")
     assert (checked := python(project, *mypy)).returncode == 0, checked.stdout
     store = f"sqlite:///{tmp_path / 'clade.db'}"
-    subprocess.run([CLADE, "table", "create", "--store", store], check=True, stdout=subprocess.DEVNULL, timeout=SECONDS)
-    with served(tmp_path, store, **GOODS, CLADE_WRITES="on") as (url, _):
+    create(store)
+    with serving(create_app(Settings(store=store, hierarchies=GOODS, writes="on"))) as url:
         done = python(project, "goods_round_trip.py", f"{url}/graphql")
     assert (done.stderr, done.stdout) == ("", "box\n")
 
@@ -187,18 +181,16 @@ def test_apollos_cache_matches_fragments_on_interfaces_grows_lists_and_follows_w
             await plant(opened, CategoryNode, [(path, "CATEGORY", path[-1]) for path in rows])
 
     asyncio.run(fill())
-    with served(project, store, CLADE_WRITES="on") as (url, _):
+    with serving(create_app(Settings(store=store, writes="on"))) as url:
         pages = HERE / "caches" / "apollo-pages.mjs"
         shown = json.loads(run("node", pages, project / "cache.mjs", f"{url}/graphql", "All", cwd=project))
     assert shown == {
-        "sizes": [10, 20, 25],
-        "sortedSizes": [10, 20, 25],
+        "sizes": [10, 20, 25], "sortedSizes": [10, 20, 25],
         "walked": {"plain": NAMES, "sorted": NAMES[::-1]},
         "renamed": {"plain": "renamed", "node": "renamed"},
         "deleted": {
             "plain": [*NAMES[:12], "renamed", *NAMES[14:]],
             "sorted": [*NAMES[:13:-1], "renamed", *NAMES[11::-1]],
         },
-        "writes": 2,
-        "complaints": [],
-    }
+        "writes": 2, "complaints": [],
+    }  # fmt: skip

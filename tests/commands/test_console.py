@@ -4,14 +4,12 @@ written unchanged.
 
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
 from tests.conftest import CLADE
-from tests.servers import served
 
 HIERARCHY = '''
 from clade import Node
@@ -55,7 +53,6 @@ def run(settings: dict[str, str], encoding: str, *words: str) -> subprocess.Comp
     ("encoding", "words", "status", "text"),
     [
         ("cp1252:strict", "tree location --depth 2", 0, f"{ESCAPED} COUNTRY (1 CITY)\n`-- "),
-        ("cp1252", "import location cities.csv --describe", 0, f"Country: {ESCAPED}, Köln, "),
         ("cp1252", "import location cities.csv --dry-run --store sqlite:///other.db", 0, f"  {ESCAPED}"),
         ("ascii:strict", "key list", 0, r"\u0421"),
         ("cp1252", "tree location Ниш", 1, r'location has no node "\u041d'),
@@ -67,11 +64,6 @@ def test_names_that_a_console_lacks_are_replaced(
     done = run(settings, encoding, *words.split())
     output = (done.stdout + done.stderr).decode(encoding.partition(":")[0])
     assert (done.returncode, text in output) == (status, True), output
-
-
-def test_a_server_starts_whose_examples_have_such_names(settings: dict[str, str], tmp_path: Path) -> None:
-    with served(tmp_path, settings["CLADE_STORE"], PYTHONIOENCODING="ascii:strict"):
-        assert r'location(path: "K\u00f6ln")' in (tmp_path / "said.txt").read_text("ascii")
 
 
 def test_data_is_utf_8_on_any_console(settings: dict[str, str]) -> None:

@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from typer.testing import CliRunner
 
 from commands import interrupt
+from commands.main import app_of
 from store.connect import open_store
 from tests import invariants
 from tests.conftest import CLADE
 from tests.engines import Engine
 from tests.proxy import Call, Fault, Forward, Proxy, dropped, passed
 
-SILENT_SECONDS = 9.0  # longer than a request would wait
 RUN_SECONDS = 300
 READS = ("GetItem", "BatchGetItem", "Query", "Scan", "DescribeTable")
 CITIES = 400
@@ -28,7 +29,7 @@ CITIES = 400
 
 async def _press() -> None:
     os.kill(os.getpid(), signal.SIGINT)
-    await asyncio.sleep(30)
+    await asyncio.Event().wait()
 
 
 @pytest.mark.parametrize("press", [lambda: signal.raise_signal(signal.SIGINT), lambda: interrupt.run(_press())])
@@ -88,13 +89,15 @@ async def table(engine: Engine, tmp_path: Path) -> Callable[[Proxy], Table]:
 IMPORT = ("import", "location", "cities.jsonl")
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    ("sent", "numbers"), [(signal.SIGINT, (2,)), pytest.param(signal.SIGKILL, (2, 0, 1), marks=pytest.mark.thorough)]
+)
 async def test_an_import_that_ends_anywhere_is_consistent_and_goes_on_with_the_same_command(
-    engine: Engine, table: Callable[[Proxy], Table], sent: signal.Signals
+    engine: Engine, table: Callable[[Proxy], Table], sent: signal.Signals, numbers: tuple[int, ...]
 ) -> None:
     async with Proxy(engine.url) as proxy:
         clade = table(proxy)
-        for number in (2, 0, 1):
+        for number in numbers:
             proxy.spoil("TransactWriteItems", *[passed] * number, clade.sends(sent, sent))
             status, _, said = await clade.run(*IMPORT)
             proxy.mend()
@@ -107,7 +110,9 @@ async def test_an_import_that_ends_anywhere_is_consistent_and_goes_on_with_the_s
                 await invariants.check(store)
         status, output, _ = await clade.run(*IMPORT)
         assert (status, "added: " in output, "unchanged: " in output) == (0, True, True), output
-        assert f"Nothing changed.\nunchanged: {CITIES + 3}" in (await clade.run(*IMPORT))[1]
+        words = [*IMPORT[:2], str(clade.folder / IMPORT[2]), "--store", clade.url]
+        again = await asyncio.to_thread(CliRunner().invoke, app_of(IMPORT[:1]), words)
+        assert f"Nothing changed.\nunchanged: {CITIES + 3}" in again.output
 
 
 COMMANDS = {
@@ -133,24 +138,6 @@ async def test_every_command_says_one_sentence_and_leaves_no_file_when_it_is_int
         status, _, said = await clade.run(*command.replace("STORE", clade.url).split())
         assert (status, said) == (130, f"{COMMANDS[command]}\n")
         assert [file.name for file in clade.folder.iterdir()] == ["cities.jsonl"]
-
-
-@pytest.mark.thorough
-async def test_an_import_waits_for_an_engine_that_is_silent_for_some_seconds(
-    engine: Engine, table: Callable[[Proxy], Table]
-) -> None:
-    moment = asyncio.Event()
-
-    async def silent(call: Call, forward: Forward) -> web.Response:
-        if not moment.is_set():
-            asyncio.get_running_loop().call_later(SILENT_SECONDS, moment.set)
-        await moment.wait()
-        return await forward(call.body)
-
-    async with Proxy(engine.url) as proxy:
-        proxy.spoil("TransactWriteItems", *[silent] * 100)
-        status, output, said = await table(proxy).run(*IMPORT)
-        assert (status, f"{CITIES + 3} nodes" in output) == (0, True), said
 
 
 @pytest.mark.thorough

@@ -1,13 +1,9 @@
 """Prometheus metrics: exact counts of known requests, of one process or of several together."""
 
-import os
-import subprocess
-
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.conftest import CLADE
 from tests.ports import closed_port, free_port
 from tests.servers import served
 from tests.waiting import eventually
@@ -79,11 +75,3 @@ def test_calls_to_dynamodb_and_missing_responses_are_counted(tmp_path):
     failed = found["clade_store_failures_total",]
     assert found["clade_store_calls_total",] == failed >= 5
     assert found["clade_store_retries_total",] == 4 * failed
-
-
-@pytest.mark.parametrize("address", ["9464", pytest.param("127.0.0.1:99999", marks=pytest.mark.thorough)])
-def test_an_invalid_address_is_an_error(address, demo_store):
-    environment = {**os.environ, "CLADE_STORE": demo_store, "CLADE_METRICS": address}
-    ended = subprocess.run([CLADE, "serve"], env=environment, capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 1
-    assert f'CLADE_METRICS cannot be "{address}"' in ended.stderr

@@ -6,7 +6,9 @@ import subprocess
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from commands.main import app_of
 from tests.conftest import CLADE
 from tests.processes import Process, status_of
 from tests.servers import served
@@ -50,18 +52,9 @@ def test_an_unavailable_store_is_a_warning_and_is_used_later(tmp_path, said):
 def test_a_used_port_is_an_error_of_one_sentence():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        ended = subprocess.run([CLADE, "serve", "--port", str(port)], capture_output=True, text=True, timeout=60)
+        refused = CliRunner().invoke(app_of(["serve"]), ["serve", "--port", str(port)])
     sentence = "is not available (address already in use); use another --port or --host."
-    assert (ended.returncode, ended.stderr) == (1, f"clade: 127.0.0.1:{port} {sentence}\n")
-    assert ended.stdout == ""
-
-
-def test_more_workers_than_the_machine_can_start_are_refused():
-    ended = subprocess.run([CLADE, "serve", "--workers", "1000000"], capture_output=True, text=True, timeout=60)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert re.fullmatch(
-        r"clade: --workers 1,000,000 is too many for \d+ processors?; use at most \d+, best .*\n", ended.stderr
-    )
+    assert (refused.output, str(refused.exception)) == ("", f"127.0.0.1:{port} {sentence}")
 
 
 @pytest.mark.thorough

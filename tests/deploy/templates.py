@@ -1,9 +1,9 @@
 """Templates of `deploy/` as values: resources, and the environment of a container or function."""
 
+import functools
 from typing import Any
 
 import yaml
-from cfnlint.decode.cfn_yaml import loads
 
 from tests.readme import ROOT
 
@@ -16,8 +16,15 @@ Json = dict[str, Any]
 
 def template(name: str) -> Json:
     """A CloudFormation template with its short functions in their long form."""
-    found: Json = plain(loads((DEPLOY / name).read_text()))
+    found: Json = plain(_loaded(name))
     return found
+
+
+@functools.cache
+def _loaded(name: str) -> Any:
+    from cfnlint.decode.cfn_yaml import loads  # its import takes a second, also where no test of the file runs
+
+    return loads((DEPLOY / name).read_text())
 
 
 def plain(value: Any) -> Any:

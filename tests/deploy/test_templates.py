@@ -9,7 +9,6 @@ from unittest import mock
 
 import kubernetes_validate
 import pytest
-from cfnlint.api import lint_all
 
 from commands.protocol import HTTPProtocol
 from commands.server import uvicorn_config
@@ -38,8 +37,11 @@ def settings(name: str) -> Settings:
 # -- linters -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", [templates.LAMBDA, ECS, templates.TABLE], ids=lambda file: file.parent.name)
 def test_a_template_has_no_finding_of_its_linter(file) -> None:
+    from cfnlint.api import lint_all  # whose import takes a second, also where no test of the file runs
+
     found = lint_all(file.read_text())
     assert [str(one) for one in found if one.rule.id[0] in "EW"] == []  # errors and warnings
 

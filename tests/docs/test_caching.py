@@ -236,48 +236,6 @@ def test_following_changes_purges_every_response_that_writes_have_changed(client
     assert {query.text for query in QUERIES if query.is_public} | {ENTITIES} <= cdn.were_public
 
 
-# The keys K and L are new in each, A and B are those of roots that are always there.
-BETWEEN_TWO_POLLS = {
-    "created and deleted": [(CREATE, {"key": "K"}), (DELETE, {"path": "K"})],
-    "created, renamed and deleted": [
-        (CREATE, {"key": "K"}), (RENAME, {"path": "K", "key": "L"}), (DELETE, {"path": "L"}),
-    ],
-    "created and moved below another": [(CREATE, {"key": "K"}), (MOVE, {"path": "K", "to": to("A")})],
-    "renamed and renamed back": [
-        (RENAME, {"path": "A", "key": "K"}), (RENAME, {"path": "K", "key": "L"}), (RENAME, {"path": "L", "key": "A"}),
-    ],
-    "moved below another and back": [(MOVE, {"path": "A", "to": to("B")}), (MOVE, {"path": "B/A", "to": to(None)})],
-    "a root for a while": [
-        (CREATE, {"parent": {"path": "B"}, "key": "K"}),
-        (MOVE, {"path": "B/K", "to": to(None)}), (RENAME, {"path": "K", "key": "L"}),
-        (MOVE, {"path": "L", "to": to("B")}),
-    ],
-    "reordered": [(REORDER, {"path": "B"})],
-}  # fmt: skip
-LISTS_OF_ROOTS = [QUERIES[0], QUERIES[2]]
-NODE_AT = "query ($path: Path!) { location(path: $path) { path name children { nodes { path } } } }"
-
-
-@pytest.mark.parametrize("forgets", [False, True])
-def test_roots_that_come_and_go_between_two_polls_are_purged(client, forgets):
-    poller, cdn = Poller(client), Cdn(client)
-    for key in "AB":
-        assert "errors" not in post(client, CREATE, {"key": key})
-    poller.poll()
-    assert poller.poll() == set()
-    for number, (case, writes) in enumerate(BETWEEN_TWO_POLLS.items()):
-        new = {name: f"{name}{number}" for name in "KL"}
-        queries = [*LISTS_OF_ROOTS, *each(NODE_AT, "path", [*"AB", *new.values()], is_public=None)]
-        for mutation, variables in writes:
-            answer = post(client, with_user_errors(mutation), loads(dumps(variables).translate(str.maketrans(new))))
-            assert "errors" not in answer, (case, answer)
-            assert take_user_errors(answer["data"]) == [], case
-            cdn.fetch(queries)
-        if forgets:
-            poller.cursors = {}
-        cdn.purge(poller.poll(), case)
-
-
 def test_a_lost_cursor_purges_its_tree(client):
     poller = Poller(client)
     for key in "AB":

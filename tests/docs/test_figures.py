@@ -1,14 +1,12 @@
-"""Figures of all pages: reads, units, lines of code and measured times are those of the code or of another page."""
+"""Figures of all pages: reads and units are those of the code."""
 
 import asyncio
 import json
 import re
-import subprocess
-import sys
+import runpy
 import uuid
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import httpx
 import orjson
@@ -17,14 +15,14 @@ from aiohttp import web
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from examples import follow_changes, type_ahead
+from examples import follow_changes
 from graph.app import create_app
 from tests.engines import Engine
 from tests.proxy import Proxy
 from tests.readme import DOCS, ROOT, blocks, section, table
 from tests.serving import serving
 
-CONCEPTS, COMPARE, PERFORMANCE = (DOCS / f"{name}.md" for name in ("concepts", "compare", "performance"))
+CONCEPTS = DOCS / "concepts.md"
 DYNAMODB, TYPE_AHEAD = ((DOCS / f"{name}.md").read_text("utf-8") for name in ("dynamodb", "type-ahead"))
 
 
@@ -32,6 +30,21 @@ def ask(url: str, query: str, reads: str = "1") -> dict[str, Any]:
     body: dict[str, Any] = httpx.post(f"{url}/graphql", json={"query": query}, headers={"clade-reads": reads}).json()
     assert "errors" not in body, body
     return body
+
+
+# -- README ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_nodes_of_the_demo_data_and_the_reads_of_a_nested_query_are_those_of_the_readme(demo_server: str) -> None:
+    data = ask(demo_server, "{ locations { nodes { descendantCount } } categories { nodes { descendantCount } } }")[
+        "data"
+    ]
+    roots = [node for connection in data.values() for node in connection["nodes"]]
+    nodes = len(roots) + sum(root["descendantCount"] for root in roots)
+    assert f"loads {nodes:,} nodes, real places and a small catalogue," in section("Start")
+    part = section("A nested query and its cost")
+    (query,), (shown,) = blocks("graphql", part), blocks("json", part)
+    assert ask(demo_server, query) == json.loads(shown)
 
 
 # -- Concepts ----------------------------------------------------------------------------------------------------------
@@ -80,18 +93,11 @@ def test_the_calls_of_a_query_are_those_that_are_shown(demo_server: str) -> None
     assert reads["fromCache"] == {"pages": 0, "records": 0}
 
 
-def test_the_pictures_are_those_of_the_script_and_have_the_keys_that_the_page_describes(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, ROOT / "scripts" / "pictures", tmp_path], check=True, timeout=60)
-    drawn = {file.name: file.read_text("utf-8") for file in tmp_path.iterdir()}
-    assert drawn == {file.name: file.read_text("utf-8") for file in (DOCS / "concepts").iterdir()}
-    described = re.findall(r"!\[(.*?)\]\(concepts/([\w-]+\.svg)\)", CONCEPTS.read_text("utf-8"))
-    assert {name for _, name in described} == drawn.keys()
-    for text, name in described:
-        picture = ElementTree.fromstring(drawn[name])  # noqa: S314  # a file of our own
-        shown = ["".join(part.itertext()) for part in picture.iter("{http://www.w3.org/2000/svg}text")]
-        keys = re.findall(r"[\w#@]*#[\w#@]*", text)
-        assert keys
-        assert [key for key in keys if not any(key in part for part in shown)] == []
+def test_the_pictures_are_those_of_the_script() -> None:
+    drawn = runpy.run_path(str(ROOT / "scripts" / "pictures"))["PICTURES"]
+    assert {f"{name}.svg": draw() for name, draw in drawn.items()} == {
+        file.name: file.read_text("utf-8") for file in (DOCS / "concepts").iterdir()
+    }
 
 
 # -- Units of DynamoDB -------------------------------------------------------------------------------------------------
@@ -160,64 +166,10 @@ async def test_each_operation_takes_the_units_of_the_table(
     assert costs == dict(re.findall(r"^\| `?(.*?)`? \| ([\d.,]+) \| (?:reading|writing) \|$", DYNAMODB, re.MULTILINE))
 
 
-# -- Comparison --------------------------------------------------------------------------------------------------------
-
-PEERS = ROOT / "bench" / "peers"
-OWN = ["dynamodb.mjs", "resolvers.mjs", "mercurius.mjs", "schema.graphql"]
-POSTGRAPHILE = [
-    f"postgraphile/{name}" for name in ("schema.sql", "indexes.sql", "tags.sql", "preset.mjs", "server.mjs")
-]
-NO_CODE = re.compile(r"\s*($|//|#|--|\*|/\*)")
-
-
-def lines_of_code(*files: Path) -> int:
-    return sum(not NO_CODE.match(line) for file in files for line in file.read_text("utf-8").splitlines())
-
-
-def rows(text: str) -> dict[str, list[str]]:
-    return {name: cells for name, *cells in table(text)}
-
-
-def test_lines_of_code_are_counted_and_costs_of_own_resolvers_are_those_that_were_measured() -> None:
-    own = rows(section("Your own resolvers with DataLoader", COMPARE))
-    theirs, ours = own["lines of code"]
-    assert theirs.startswith(f"{lines_of_code(*(PEERS / name for name in OWN))}, ")
-    assert ours.startswith(f"{lines_of_code(ROOT / 'graph' / 'hierarchies' / 'locations.py')}, ")
-    (stated,) = re.findall(r"(\d+) lines\swithout its data", COMPARE.read_text("utf-8"))
-    assert int(stated) == lines_of_code(*(PEERS / name for name in POSTGRAPHILE))
-
-    part = section("DynamoDB, cold and warm", PERFORMANCE)
-    cold, warm = (
-        rows("| cold |\n| --- |\n" + part.partition(f"| {name} |")[2].partition("\n\n")[0]) for name in ("cold", "warm")
-    )
-    servers = ("other servers: calls, read units, rounds", "Clade: calls, read units, rounds")
-    for title, place in (
-        ("calls for a breadcrumb, children, nested, flat; each for the first time", 0),
-        ("read units of these", 1),
-    ):
-        assert own[title] == [", ".join(cell.split(", ")[place] for cell in cold[name]) for name in servers]
-    assert {tuple(cell.split(", ")[:2]) for cell in warm[servers[1]]} == {("1", "1")}
-    for query, measured in (("first", cold), ("repeated", warm)):
-        times = own[f"processor time of {'the' if query == 'first' else 'a'} {query} query, relative to Clade's"]
-        assert times[0] == ", ".join(measured["Mercurius"])
-
-
-def test_times_of_other_servers_are_those_that_were_measured() -> None:
-    measured = PERFORMANCE.read_text("utf-8")
-    queries = [rows(one) for one in re.split(r"^\*\*Q\d, .*\*\*$", measured, flags=re.MULTILINE)[1:5]]
-    shown = rows(section("Hasura and PostGraphile", COMPARE))
-    for server in ("Clade, SQLite", "Clade, SQLite, no cache"):
-        assert shown[server] == [query[server][0] for query in queries]
-    postgraphile = [query["PostGraphile"][0].removesuffix(" of PostgreSQL") for query in queries]
-    assert shown["PostGraphile 5, and PostgreSQL 15 beside it"] == postgraphile
-    stock = [query["stock Strawberry"][0] for query in queries]
-    assert f"took {', '.join(stock[:3])} and {stock[3]} ms" in COMPARE.read_text("utf-8")
-
-
 # -- Type-ahead --------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_of_type_ahead_shows_a_document_and_figures_of_the_examples() -> None:
+def test_the_page_of_type_ahead_shows_a_document_of_the_example() -> None:
     (shown,) = (json.loads(block) for block in blocks("json", TYPE_AHEAD))
     node = {
         "id": "location:5074472", "name": "Omaha", "names": [], "level": "CITY", "path": "US/NE/Omaha",
@@ -226,9 +178,3 @@ def test_the_page_of_type_ahead_shows_a_document_and_figures_of_the_examples() -
     }  # fmt: skip
     assert follow_changes.document(node, shown["read"]) == shown
     assert shown.keys() == {"id"} | {field["name"] for field in follow_changes.FIELDS}
-    pause = re.search(r"PAUSE_MS = (\d+)", type_ahead.PAGE)
-    assert pause is not None
-    assert f"{pause[1]} ms after the last key" in TYPE_AHEAD
-    assert 'ENDPOINT = "' in type_ahead.PAGE
-    assert 115 <= sum(follow_changes.PAUSES) <= 125  # "for two minutes"
-    assert "examples.type_ahead:make_app" in (type_ahead.__doc__ or "")

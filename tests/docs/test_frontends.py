@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import itertools
 import json
 import re
 import shutil
@@ -117,34 +118,27 @@ def test_a_deleted_node_leaves_the_caches_and_one_that_faults_have_kept_stays(tm
 # -- Following changes -------------------------------------------------------------------------------------------------
 
 
+RENAME = 'mutation { updateLocation(input: {node: {path: "US/NE"}, name: "NE %d"}) { node { id } } }'
+
+
 async def lines_until_update(url: str, *command: str | Path) -> list[str]:
-    """The lines that a program prints up to an update; meanwhile NE is renamed, since programs start slowly."""
+    """The lines that a program prints up to an update. While none comes NE is renamed, since programs start slowly."""
     following = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert following.stdout is not None
     found: list[str] = []
-    renaming = asyncio.create_task(keep_renaming(url))
+    numbers = itertools.count()
     try:
-        async with asyncio.timeout(LINE_SECONDS):
+        async with httpx.AsyncClient(base_url=url) as client, asyncio.timeout(LINE_SECONDS):
             while not found or "UPDATED" not in found[-1]:
-                line = await following.stdout.readline()
-                assert line, found
-                found.append(line.decode().rstrip("\n"))
+                reading = asyncio.create_task(following.stdout.readline())
+                while not (await asyncio.wait({reading}, timeout=0.2))[0]:
+                    await client.post("/graphql", json={"query": RENAME % next(numbers)})
+                assert reading.result(), found
+                found.append(reading.result().decode().rstrip("\n"))
         return found
     finally:
-        renaming.cancel()
         following.kill()
         await following.wait()
-
-
-async def keep_renaming(url: str) -> None:
-    async with httpx.AsyncClient() as client:
-        for number in range(1000):
-            edit = (
-                f'mutation {{ updateLocation(input: {{node: {{path: "US/NE"}}, name: '
-                f'"Nebraska {number}"}}) {{ node {{ id }} }} }}'
-            )
-            await client.post(f"{url}/graphql", json={"query": edit})
-            await asyncio.sleep(0.2)
 
 
 @needs_node

@@ -94,16 +94,6 @@ def clade(tmp_path_factory: pytest.TempPathFactory, demo_file: Path) -> Iterator
 def project(clade: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files of the page, for this server."""
     folder = tmp_path_factory.mktemp("project")
-    assert list(FILES) == [
-        "clade.mjs",
-        "breadcrumb.mjs",
-        "breadcrumbs.mjs",
-        "locator.mjs",
-        "page.mjs",
-        "menu.mjs",
-        "form.mjs",
-        "sentences.mjs",
-    ]
     assert FILES["clade.mjs"].count(ADDRESS) == FILES["page.mjs"].count(PORT) == 1
     for name, text in FILES.items():
         (folder / name).write_text(text.replace(ADDRESS, clade))
@@ -221,13 +211,8 @@ def test_the_form_shows_every_fault_beside_its_field_and_makes_what_has_none(pro
     rows = form("de", key=" ", name="", price="12,50", brand="b" * 17_000).splitlines()
     said = ["Bitte ausfüllen.", "Bitte ausfüllen.", "Höchstens 16384 Zeichen.", "Das ist hier kein gültiger Wert."]
     assert [re.findall(r'alert">([^<]*)', row) for row in rows] == [[one] for one in said]
-    rows = form("de", key="k" * 5_000, name="x").splitlines()
-    assert "at most 4,100 are allowed" in rows[0], "the message, since no attribute has this limit"
-    rows = run("node", "form.mjs", "key=OLED", cwd=project).splitlines()
-    assert rows[0].startswith('<form><p role="alert">The path is empty')
     rows = form(parent="none", key="OLED", name="x").splitlines()
     assert rows[0].startswith('<form><p role="alert">There is no node at none')
     assert form(key="P-1", name=MARKUP, price="12.50") == "Made Electronics/Televisions/P-1.\n"
-    assert "There is a node" in form(key="P-1", name=MARKUP).splitlines()[0]
     assert "Schon vergeben." in form("de", key="P-1", name=MARKUP).splitlines()[0]
     assert ask(clade, '{ product(path: "Electronics/Televisions/P-1") { name price } }')["product"]["price"] == "12.50"

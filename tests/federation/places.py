@@ -41,8 +41,7 @@ PLACES = [
     place("location", "US", "COUNTRY"),
     place("location", "US/NE", "STATE"),
     place("location", "US/NY", "STATE"),
-    place("location", CITIES[0], "CITY")._replace(attributes={"names": {"de": "Stadt 0"}}),
-    *[place("location", path, "CITY") for path in CITIES[1:]],
+    *[place("location", path, "CITY") for path in CITIES],
     place("category", "Goods", "CATEGORY"),
     *[place("category", path, "CATEGORY") for path in CATEGORIES],
 ]

@@ -59,6 +59,7 @@ def is_near(weight: float, measured: list[float]) -> bool:
     return statistics.mean(measured) / 2 <= weight <= statistics.mean(measured) * 2
 
 
+@pytest.mark.thorough
 def test_a_search_costs_what_beginnings_of_one_to_four_letters_read(costs, cities):
     texts = [city["name"][:length] for city in cities for length in (1, 2, 3, 4)]
     assert is_near(SEARCH, [costs.units(SEARCHED, text=text) for text in texts])

@@ -56,24 +56,10 @@ def test_the_queries_of_the_guide_have_the_documented_responses(gateway, query, 
     assert answered == answer
 
 
-def test_the_guide_has_a_query_for_each_way_to_join():
-    assert [query.split()[1] for query, _ in QUERIES] == ["Shops", "Busiest", "Entities"]
-
-
 def test_the_schemas_of_the_guide_are_those_of_the_neighbours():
     shown = [block for language, block in BLOCKS if language == "graphql" and block.startswith("extend schema")]
     assert [print_ast(parse(block)) for block in shown] == [
         print_ast(parse((HERE / f"{name}.graphql").read_text("utf-8"))) for name in NEIGHBOURS
-    ]
-
-
-def test_the_guide_installs_and_runs_hives_gateway_with_the_planner_of_these_tests():
-    (commands,) = [block for language, block in BLOCKS if language == "sh" and "hive" in block]
-    planner = "@graphql-hive/router-runtime"
-    assert planner in json.loads((HERE / "package.json").read_text("utf-8"))["dependencies"]
-    assert commands.splitlines() == [
-        f"npm install @graphql-hive/gateway {planner}",
-        "npx hive-gateway supergraph supergraph.graphql --hive-router-runtime",
     ]
 
 

@@ -18,7 +18,6 @@ from graph.federation import ARGUMENTS, NEAR, SEARCH, subgraph_sdl
 from graph.hierarchies.registry import served
 from graph.operation.selection import core_schema
 from graph.settings import exposed
-from store.errors import BadInput
 from tests.classes.shops import Place
 from tests.schemas import schema_of
 
@@ -112,11 +111,6 @@ def test_exposed_fields_are_in_the_subgraph_with_the_types_that_they_lead_to(sch
     assert types <= shown.keys() - subgraph.keys()
     assert bool(types) == bool(shown.keys() - subgraph.keys())
     assert ("atRevision" in print_ast(shown["City"])) == ("history" in words)
-
-
-def test_a_word_that_cannot_be_exposed_is_refused_with_those_that_can():
-    with pytest.raises(BadInput, match="unknown words: secrets; use node, nodes, changes, history, moves, mutations"):
-        exposed("node,secrets")
 
 
 # -- demand control ----------------------------------------------------------------------------------------------------

@@ -110,7 +110,6 @@ def test_variables_of_the_tests_and_of_kubernetes_are_ignored(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        ("MAX_NODES", "many", "a whole number, at least 1"),
         ("MAX_NODES", "-3", "a whole number, at least 1"),
         ("STOP_SECONDS", "601", "a whole number, at least 1 and at most 600"),
         ("REQUEST_SECONDS", "nan", "a number, above 0"),

@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,11 @@ class Place:
         self._processes: list[processes.Process] = []
         self._tables = itertools.count(1)
         self.engine: engines.Engine | None = None
-        self.store = self.new_store()
+
+    @cached_property
+    def store(self) -> str:
+        """The URL of the store that parts share."""
+        return self.new_store()
 
     def new_store(self, *, created: bool = True) -> str:
         """The URL of another new store of the same kind."""

@@ -1,10 +1,15 @@
 """Rights: two stores that differ only in what a caller may not see give her the same responses, byte by byte."""
 
+import base64
+import hmac
+import json
 import random
 import re
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,6 +40,7 @@ PROMISES = (
 VISIBLE_LIMIT = 2_000  # nodes of a part in which a search reads all of them and nothing else
 SEARCH_ITEMS = 1_750  # that a search reads in a larger part
 HEADERS = ("cache-control", "vary", "content-type", "surrogate-key", "cache-tag", "www-authenticate", "age")
+SECRET = "a secret of the servers with 32 bytes or more"
 CALLERS = {
     "reads a part": ("read:thing/T/a",),
     "reads parts": ("read:thing/T/a", "read:thing/T/c/x", "read:thing/U"),
@@ -46,7 +52,7 @@ CALLERS = {
 
 @dataclass
 class Worlds:
-    """Two servers, the second of which has more, and the keys of the callers, which are the same."""
+    """Two servers, the second of which has more, and the tokens of the callers, which are the same."""
 
     bare: Server
     more: Server
@@ -216,26 +222,34 @@ def _list_parts(worlds: Worlds, caller: str, chance: random.Random, *, few: bool
 
 def _end(worlds: Worlds) -> None:
     for server in (worlds.bare, worlds.more):
-        server.stop()
+        server.kill()
 
 
 def _worlds(place: Place, lines: list[dict[str, Any]], number: int, callers: dict[str, Any] = CALLERS) -> Worlds:
-    """A store with these nodes and a key for each caller, and a copy of it."""
-    bare = place.new_store()
+    """A store with these nodes, a copy of it, a server of each, and a token for each caller."""
+    sqlite = place.kind == "sqlite"
+    bare = place.new_store(created=not sqlite)  # an import makes a file
     file = place.folder / f"world-{number}.jsonl"
     import_things(file, bare, lines)
-    keys = {}
-    for name, grants in {**callers, "admin": ("write:thing",)}.items():
-        given = [part for grant in grants for part in ("--grant", grant)]
-        done = on_things("key", "create", "--name", name, *given, store=bare)
-        found = re.search(r"clade_[\w-]+", done.stdout)
-        assert found, done.stdout
-        keys[name] = found.group()
-    sqlite = place.kind == "sqlite"
-    more = f"sqlite:///{place.folder}/more-{number}.db" if sqlite else place.new_store()
-    on_things("copy", bare, more, store=bare)
-    servers = [place.server(store, reads="granted", writes="granted") for store in (bare, more)]
+    more = place.new_store(created=not sqlite)
+    if sqlite:
+        shutil.copy(bare.removeprefix("sqlite:///"), more.removeprefix("sqlite:///"))
+    else:
+        on_things("copy", bare, more, store=bare)
+    keys = {name: _token(name, grants) for name, grants in {**callers, "admin": ("write:thing",)}.items()}
+    serve = partial(place.server, reads="granted", writes="granted", jwt_secret=SECRET)
+    with ThreadPoolExecutor() as both:
+        servers = [*both.map(serve, (bare, more))]
     return Worlds(servers[0], servers[1], keys, [f"two copies of a store with the nodes of {file.name}"], Counter())
+
+
+def _token(name: str, grants: Sequence[str]) -> str:
+    """A token of a caller with these grants."""
+    claims = {"sub": name, "exp": 1 << 33, "grants": list(grants)}
+    parts = [base64.urlsafe_b64encode(json.dumps(one).encode()) for one in ({"alg": "HS256"}, claims)]
+    signed = b".".join(part.rstrip(b"=") for part in parts)
+    signature = base64.urlsafe_b64encode(hmac.digest(SECRET.encode(), signed, "sha256"))
+    return b".".join((signed, signature.rstrip(b"="))).decode()
 
 
 def _lines() -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.engines import binary
-from tests.outside.model.large import large_move
 from tests.outside.model.races import race
 from tests.outside.model.run import run
 from tests.outside.processes import Place, missing, place
@@ -32,11 +31,6 @@ def test_each_answer_to_serial_operations_is_the_one_that_the_model_predicts(sto
 def test_racing_clients_see_what_was_acknowledged_and_agree_when_it_is_quiet(store: Place) -> None:
     counts = race(store, 20_261_123, until(RACE_SECONDS, 20))
     assert counts["races: quiet moments"] == 1
-
-
-@pytest.mark.thorough
-def test_a_large_move_is_seen_at_one_moment(store: Place) -> None:
-    assert large_move(store)["responses during a large move"] > 2
 
 
 @pytest.mark.thorough

@@ -9,7 +9,7 @@ from tests.outside.processes import missing, place
 from tests.outside.rights import RIGHTS
 from tests.selection import until
 
-SEEDS = {"faults/large-move": 3, "faults/kills": 3, "faults/full-disk": 2, "faults/engine": 3, "cost": 3}
+SEEDS = {"faults/large-move": 3, "faults/kills": 3, "faults/full-disk": 2, "faults/engine": 3, "cost": 3, "rights": 4}
 SECONDS = {"rights": (0, 16), "exports": (0, 20), "cost": (10, 40)}
 ONE_KIND = {"faults/full-disk": "sqlite", "faults/files": "sqlite", "faults/engine": "dynamodb", "cost": "sqlite"}
 PLAIN = [("rights", "sqlite")]

@@ -166,18 +166,6 @@ async def test_the_list_of_roots_has_a_feed_for_who_sees_the_whole_hierarchy(ser
     assert codes(await server.ask(every_tree, CHANGES, tree=None, since=since)) == ["CURSOR_EXPIRED"]
 
 
-async def test_a_hidden_tree_has_the_feed_of_a_missing_one(server):
-    since = (await server.data(ALL, CHANGES, tree="FR"))["changes"]["cursor"]
-    nothing = await server.data(NE, CHANGES, tree="XX")
-    hidden = await server.data(NE, CHANGES, tree="FR")
-    assert [one["changes"]["changes"] for one in (nothing, hidden)] == [[], []]
-    assert {one["changes"]["hasMore"] for one in (nothing, hidden)} == {False}
-    answer = await server.ask(NE, CHANGES, tree="FR", since=since)
-    assert codes(answer) == ["CURSOR_EXPIRED"]
-    own = hidden["changes"]["cursor"]
-    assert (await server.data(NE, CHANGES, tree="FR", since=own))["changes"]["changes"] == []
-
-
 async def test_another_place_of_the_top_of_a_grant_is_not_told_since_siblings_are_hidden(server):
     since, seen = await now(server), '{ location(path: "US/NE") { revision updatedAt history { totalCount } } }'
     before = await server.data(NE, seen)

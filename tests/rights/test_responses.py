@@ -1,4 +1,4 @@
-"""Cached responses of callers with grants: whose they are, and when there are none."""
+"""Responses of callers with grants: whose a cached one is, and what the cursors of others lead to."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from store.metadata.tree_version import TreeVersion
 from store.model.keys import node_key, tree_version_key
 from store.model.records import Put
 from tests.model import AT
-from tests.rights.asking import Server, caller
+from tests.rights.asking import Server, caller, codes
 from tests.systems.asking import plant
 
 TREES = [("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/IA", "STATE"), ("FR", "COUNTRY")]
@@ -72,3 +72,13 @@ async def test_nothing_is_cached_while_a_move_runs_in_what_was_read(server):
     assert [(await server.how(NEBRASKA, QUERY))[0] for _ in range(2)] == ["compiled"] * 2
     if server.store.version() is not None:
         assert [(await server.how(elsewhere, QUERY))[0] for _ in range(2)] == ["compiled", "cached"]
+
+
+async def test_cursors_of_hidden_lists_are_of_no_other_list(server):
+    query = """query($path: Path!, $after: String) {
+      location(path: $path) { children(after: $after) { edges { cursor node { path } } } } }"""
+    for path in ("US", "US/NE"):
+        for edge in (await server.data(caller("read:location"), query, path=path))["location"]["children"]["edges"]:
+            answer = await server.ask(NEBRASKA, query, path="US/NE", after=edge["cursor"])
+            assert codes(answer) == (["BAD_CURSOR"] if path == "US" else [])
+            assert await server.ask(NEBRASKA, query, path="US/IA", after=edge["cursor"]) == {"data": {"location": None}}

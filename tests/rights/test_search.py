@@ -1,4 +1,4 @@
-"""Searches of a caller who may see a part: by what is hers alone, with nothing of what others have."""
+"""Searches of a caller who may see a part: what they read, and which parts are too large."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,26 +15,19 @@ from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.engine import ReadUsage, Store
 from store.model.paths import parse_path
-from store.transfer.load import LoadResult, load
-from store.transfer.rows import ImportPlan, Part, Row
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
 from tests.answers import answer_to
+from tests.rights import test_two_worlds as two_worlds
 from tests.rights.asking import caller
-from tests.rights.test_two_worlds import CLASSES, DEFINITIONS, SCHEMA, TYPES
-
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
+from tests.rights.test_two_worlds import CLASSES, DEFINITIONS
+from tests.schemas import schema_of
 
 
 async def plant(store: Store, hierarchy: str, rows: Sequence[tuple[str, str]]) -> None:
     """Nodes with these paths and names, all at one place."""
-    plan, result = ImportPlan(DEFINITIONS[hierarchy]), LoadResult()
-    level = next(iter(CLASSES[hierarchy].levels))
-    for number, (path, name) in enumerate(rows):
-        node_id = path.replace("/", "-")
-        plan.take(Row(number, path.split("/"), [Part(level, name, node_id, {"latitude": 1.0, "longitude": 1.0})]))
-    await load(store, plan, result)
-    assert not result.rejections
+    level, at = next(iter(CLASSES[hierarchy].levels)), {"latitude": 1.0, "longitude": 1.0}
+    await two_worlds.plant(store, hierarchy, [(parse_path(path), level, name, at) for path, name in rows])
 
 
 class Client:
@@ -51,38 +44,11 @@ class Client:
         field = self._search % text if text else self._near
         given = "".join(f", {name}: {orjson.dumps(value).decode()}" for name, value in arguments.items())
         request = Request(self._store, DEFINITIONS, BudgetLimits(), page_cache=self._cache)
-        execution = Execution(SCHEMA, TYPES, lambda: Context(request))
+        execution = Execution(*schema_of(*CLASSES.values()), lambda: Context(request))
         query = f"{{ found: {field}{given}) {{ complete nodes {{ path }} }} }}"
         answer = await answer_to(execution, query, caller=who, allow_mutations=False)
         data, errors = orjson.loads(answer.content())["data"], answer.body.get("errors")
         return data and data["found"], errors and errors[0], request.reads.requests
-
-
-async def test_a_hidden_name_is_not_read_letter_by_letter(store):
-    """Each letter was told by where the caller's own nodes with it stand among hidden ones; now none is."""
-    own = [("mine", "Mine"), *[(f"mine/{letter}{n}", f"q{letter} {n}") for letter in LETTERS[:8] for n in range(12)]]
-    await plant(store, "plot", own)
-    client, who, told = Client(store, "plot"), caller("write:plot/mine"), []
-    for _ in range(2):
-        asked = [(letter, first) for letter in LETTERS[:8] for first in (1, 12)]
-        told.append([await client.find(who, f"q{letter}", first=first) for letter, first in asked])
-        await plant(store, "plot", [("theirs", "Theirs"), *[(f"theirs/{n}", "qb secret") for n in range(60)]])
-    assert told[0] == [(found, None, requests) for found, _, requests in told[0]]
-    assert [one[:2] for one in told[0]] == [one[:2] for one in told[1]]
-    assert all(found["complete"] for found, _, _ in told[1])
-
-
-@pytest.mark.parametrize("hierarchy", ["plot", "crate"])
-async def test_a_tenants_search_is_not_emptied_by_nodes_that_another_names_alike(store, hierarchy):
-    await plant(store, hierarchy, [("a", "A"), ("a/x", "Needle work"), *[(f"a/{n}", f"Other {n}") for n in range(9)]])
-    await plant(store, hierarchy, [("b", "B"), *[(f"b/{n}", "Needle") for n in range(894)]])
-    client, who = Client(store, hierarchy), caller(f"write:{hierarchy}/a")
-    for under in ({}, {"under": "a"}):
-        for first in (1, 10):
-            found, _, _ = await client.find(who, "needle", first=first, **under)
-            assert found == {"complete": True, "nodes": [{"path": "a/x"}]}
-    found, _, _ = await client.find(who, first=100)
-    assert (found["complete"], len(found["nodes"])) == (True, 11)
 
 
 async def test_a_part_is_read_once_and_again_after_a_write(store):

@@ -5,7 +5,7 @@ Servers of which one moves, and is killed, are in tests/outside/faults/large_mov
 """
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -40,7 +40,7 @@ class Noted(StoreProxy):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self.commits: list[Sequence[Change]] = []
+        self.commits = list[Sequence[Change]]()
 
     async def commit(self, changes: Sequence[Change]) -> None:
         await self._store.commit(changes)
@@ -83,19 +83,16 @@ async def ask(client: Client, store: Any, query: str) -> Any:
 
 
 async def sides(
-    client: Client, store: Store, commit: Sequence[Change], query: str, seen: Callable[[Any], Any] = lambda store: store
+    client: Client, store: Store, commit: Sequence[Change], query: str, kind: type[Interrupted] = Interrupted
 ) -> list[Any]:
-    """What is answered before a commit and after it; fails if one that comes between two reads makes it another.
-
-    `seen` is the store that is read, around the one in which another process commits right before a read.
-    """
+    """What is answered before a commit and after it; fails if one that comes between two reads makes it another."""
     items = await store.get([change.key for change in commit], ReadUsage(), strong=True)
     undo = [Delete(one.key) if item is None else Put(item) for one, item in zip(commit, items, strict=True)]
     after: list[Any] = []
-    for read in itertools.count(1):
-        committing = Interrupted(store, *READS, before=once(read, lambda: store.commit(commit)))
-        found = await ask(client, seen(committing), query)
-        if committing.calls < read:
+    for reads in itertools.count():
+        between = kind(store, *READS, before=once(reads + 1, lambda: store.commit(commit)))
+        found = await ask(client, between, query)
+        if between.calls <= reads:
             assert all(one in (found, after[0]) for one in after), query
             return [found, after[0]]
         after.append(found)
@@ -157,13 +154,13 @@ async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, m
             assert await sides(client, store, commit, query) == clean, query
 
 
-class LateRoots(StoreProxy):
+class LateRoots(Interrupted):
     """A store whose index of roots still has the counts of before."""
 
     before: list[Record]
 
     async def nodes(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Record]:
-        found: list[Record] = await self._store.nodes(span, reads, **how)
+        found = await self.__getattr__("nodes")(span, reads, **how)
         return self.before if span.partition == "ground" else found
 
 
@@ -194,11 +191,11 @@ async def test_what_is_told_of_moves_and_counts_is_of_the_same_side_as_what_is_b
     LateRoots.before = await store.nodes(siblings("ground"), ReadUsage())
     for field, before, after in BESIDE:
         for fields in ([f"it: {field}", NODE], [NODE, f"it: {field}"]):
-            query = f"{{ {' '.join(fields)} }}".replace("$move", f'"{move}"')
-            for seen in (StoreProxy, LateRoots) if "grounds" in field else (StoreProxy,):
-                found = await sides(Client(store, Ground), store, commit, query, seen)
+            for kind in (Interrupted, LateRoots) if "grounds" in field else (Interrupted,):
+                query = f"{{ {' '.join(fields)} }}".replace("$move", f'"{move}"')
+                found = await sides(Client(store, Ground), store, commit, query, kind)
                 told = [(one["it"], one["node"]["path"]) for one in found]
-                assert told == [(before, "A/x/2"), (after, "B/x/2")], (fields, seen)
+                assert told == [(before, "A/x/2"), (after, "B/x/2")], (fields, kind)
 
 
 TOLD = """query($id: ID!) {

@@ -170,7 +170,8 @@ async def test_a_request_that_is_cancelled_ends_all_that_it_began(yards, monkeyp
         began.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(yards, "get", get)
+    for name in ("get", "range", "nodes"):
+        monkeypatch.setattr(yards, name, get)
     query = '{ moves(hierarchy: YARD) { id } yard(path: "a") { name } }'
     asked = asyncio.ensure_future(Client(yards, Yard).ask(query))
     await began.wait()

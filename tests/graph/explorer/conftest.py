@@ -11,30 +11,23 @@ from resolvers.session.budget import COMPARED_A_UNIT
 from tests.browser import Visit
 from tests.classes.shops import Place
 from tests.graph.explorer.extremes import BEYOND, CATEGORIES, LOCATIONS, MAX_NODES, PLACES, THINGS, Thing
-from tests.graph.explorer.steps import DEVICES, ask, planted
+from tests.graph.explorer.steps import DEVICES, planted, write
 from tests.serving import serving
 
 HIERARCHIES = (
     "graph.hierarchies.categories,graph.hierarchies.locations,tests.classes.shops,tests.graph.explorer.extremes"
 )
-COUNTRY = """mutation ($root: String!, $path: Path!, $state: Path!) {
-  a: createLocation(input: {key: $root, name: "Country", attributes: { country: {} }}) { node { id } }
-  b: createLocation(input: {parent: {path: $path}, key: "S", name: "State", attributes: { state: { population:
-    5 } }}) { node { id } }
-  c: createLocation(input: {parent: {path: $state}, key: "City", name: "City", attributes: { city: {} }}) {
-    node { id } }
-}"""
 keys = (f"C{number}" for number in itertools.count())
 
 
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory):
-    """The settings of a server that takes writes, of nodes of four hierarchies."""
+    """The settings of a server that takes writes and reads for each request, of nodes of four hierarchies."""
     file = tmp_path_factory.mktemp("explorer") / "clade.db"
     rows = {CategoryNode: CATEGORIES, Location: LOCATIONS, Place: PLACES, Thing: THINGS}
     for hierarchy, nodes in rows.items():
         store = planted(file, hierarchy, nodes, BEYOND if hierarchy is Location else {})
-    return {"store": store, "writes": "on", "hierarchies": HIERARCHIES, "max_nodes": MAX_NODES}
+    return {"store": store, "writes": "on", "hierarchies": HIERARCHIES, "max_nodes": MAX_NODES, "cache_mb": 0}
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +47,9 @@ def poor_url(settings):
 def country(url):
     """The path of a new country with a state, which has a city."""
     root = next(keys)
-    ask(url, COUNTRY, root=root, path=root, state=f"{root}/S")
+    write(url, "createLocation", key=root, name="Country", attributes={"country": {}})
+    write(url, "createLocation", parent=root, key="S", name="State", attributes={"state": {"population": 5}})
+    write(url, "createLocation", parent=f"{root}/S", key="City", name="City", attributes={"city": {}})
     return root
 
 

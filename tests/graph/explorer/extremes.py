@@ -67,11 +67,20 @@ def city(*path: str, at: tuple[float, float], name: str | None = None, populatio
 
 
 STATE = {"population": 1961504, "latitude": 41.5, "longitude": -99.9}
+ANDORRA = {"population": 77006, "names": {"ja": "アンドラ"}}
 LOCATIONS = [
+    (["AD"], "COUNTRY", "Andorra", ANDORRA),
+    *((["AD", key], "STATE", name) for key, name in (("02", "Canillo"), ("03", "Encamp"))),
+    city("AD", "ALV", name="Andorra la Vella", at=(42.51, 1.52)),
+    (["AE"], "COUNTRY", "United Arab Emirates"),
+    (["AE", "DU"], "STATE", "Dubai"),
+    (["AF"], "COUNTRY", "Afghanistan"),
     (["US"], "COUNTRY", "United States"),
     (["US", "NE"], "STATE", "Nebraska", STATE),
     city("US", "NE", "OMA", name="Omaha", at=(41.26, -95.94), population=486051),
+    city("US", "NE", "PAP", name="Papillion", at=(41.15, -96.04)),
     *(city("US", "NE", f"T{number:02}", name=f"Town {number}", at=(40.5 + number / 20, -97)) for number in range(30)),
+    city("US", "OMA", name="Omaha Beach", at=(34.0, -118.0), population=5),
     (["Sea"], "COUNTRY", "Pacific"),
     city("Sea", "1", name="Fiji", at=(-17.7, 178.0)),
     city("Sea", "2", name=EVIL, at=(-16.0, 179.0)),

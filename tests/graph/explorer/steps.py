@@ -71,6 +71,13 @@ def ask(url: str, document: str, **variables: object) -> dict[str, Any]:
     return answer["data"]
 
 
+def write(url: str, mutation: str, **given: object) -> None:
+    """Another client's mutation, with the fields of its input; `node` and `parent` are paths."""
+    by_path = {name: {"path": value} if name in ("node", "parent") else value for name, value in given.items()}
+    kind = f"{mutation[0].upper()}{mutation[1:]}Input"
+    ask(url, f"mutation ($input: {kind}!) {{ {mutation}(input: $input) {{ node {{ id }} }} }}", input=by_path)
+
+
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
@@ -119,14 +126,14 @@ def use_key(page, text):
     page.get_by_role("button", name="Use it").click()
 
 
-def violations(page):
-    """What axe finds on a page, in words; without axe the test is skipped."""
+def violations(page, within="body"):
+    """What axe finds on a page, or within an element of it, in words; without axe the test is skipped."""
     if not AXE.exists():
         pytest.skip("the packages of tests/package.json are missing")
     if not page.evaluate("'axe' in globalThis"):
         page.evaluate(AXE.read_text())
     options = "{resultTypes: ['violations'], preload: false}"
-    found = page.evaluate(f"axe.run(document, {options}).then((result) => result.violations)")
+    found = page.evaluate(f"axe.run('{within}', {options}).then((result) => result.violations)")
     return [f"{one['id']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in found]
 
 

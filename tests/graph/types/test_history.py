@@ -12,7 +12,8 @@ from store.model.keys import log_key
 from store.model.records import Delete, Put
 from tests import invariants
 from tests.answers import answer_to
-from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
+from tests.schemas import schema_of
+from tests.systems.writing import CLASSES, DEFINITIONS, Clients, plant
 
 CREATE = """mutation($p: AssetNodeBy, $k: String!, $a: AssetNodeAttributes!, $id: ID) {
   createAssetNode(input: {parent: $p, key: $k, name: $k, id: $id, attributes: $a}) { node { id } } }"""
@@ -63,7 +64,7 @@ async def test_revisions_are_spent_from_the_budget_of_nodes(audits):
     asked = " ".join(f"r{n}: atRevision(n: {n}) {{ revision }}" for n in range(1, 6))
     text = f'{{ audit(path: "Equipment_1/2026-10") {{ {asked} }} }}'
     for query, codes in ((text, {"BUDGET_EXCEEDED"}), (text.replace("r5: atRevision(n: 5) { revision }", ""), set())):
-        answer = await answer_to(Execution(SCHEMA, TYPES, context), query, allow_mutations=False)
+        answer = await answer_to(Execution(*schema_of(*CLASSES), context), query, allow_mutations=False)
         assert {error["extensions"]["code"] for error in answer.body.get("errors", ())} == codes
 
 

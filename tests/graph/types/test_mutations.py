@@ -34,36 +34,28 @@ async def keys(clients, path):
     return [node["key"] for node in answer["location"]["children"]["nodes"]]
 
 
-async def test_everything_that_takes_a_path_leads_from_a_former_one(clients):
+async def test_everything_that_takes_a_path_leads_from_a_former_one_by_three_requests_more(clients):
     """After renames of the node and of what is above it, in an order that no path from root to node tells."""
-    await rename(clients, ("US/NE", "N"), ("US/N/Omaha", "O"), ("US/N", "Nebraska"))
+    await rename(clients, ("US/NE", "N"), ("US/N/Omaha", "O"), ("US/N", "M"), ("US/M/O", "P"), ("US/M", "NE"))
     await clients.ask(
-        """mutation { createLocation(input: {parent: {path: "US/Nebraska/O"}, key: "new", name: "Newest",
+        """mutation { createLocation(input: {parent: {path: "US/NE/P"}, key: "new", name: "Newest",
             attributes: {postalCode: {latitude: 1, longitude: 1}}}) { node { id } } }"""
     )
-    now = {"path": "US/Nebraska/O"}
+    now, below = {"path": "US/NE/P"}, {"nodes": [{"path": "US/NE/P/new"}]}
     found = await clients.ask("""query($former: Path = "US/NE/Omaha", $entity: String = "US/NE/Omaha") {
         location(path: $former) { path } city(path: $former) { path } locationsByPath(paths: [$former]) { path }
         _entities(representations: [{__typename: "City", path: $entity}]) { ... on City { path } }
         searchLocations(text: "newest", under: $former) { nodes { path } }
         locationsNear(latitude: 1, longitude: 1, under: $former) { nodes { path } } }""")
-    below = {"nodes": [{"path": "US/Nebraska/O/new"}]}
     assert found == {
         "location": now, "city": now, "locationsByPath": [now], "_entities": [now],
         "searchLocations": below, "locationsNear": below,
     }  # fmt: skip
-    # Between the two renames it had this path, too; and where its former path is taken, that node answers.
-    assert await clients.ask('{ location(path: "US/N/Omaha") { path } }') == {"location": now}
-
-
-async def test_a_former_path_takes_three_requests_more_however_many_moves_there_were(clients):
-    await rename(clients, ("US/NE", "N"), ("US/N/Omaha", "O"), ("US/N", "M"))
-    await rename(clients, ("US/M/O", "P"), ("US/M", "NE"))
     reads = []
     for path in ("US/NE/P", "US/NE/Omaha", "US/N/Omaha", "US/M/O", "US/MO/never"):
         reader = Clients(clients.store)
         found = (await reader.ask("query($path: Path!) { location(path: $path) { path } }", path=path))["location"]
-        assert found == (None if path.endswith("never") else {"path": "US/NE/P"})
+        assert found == (None if path.endswith("never") else now)
         reads.append(reader.request.reads.requests)
     assert reads == [1, 4, 4, 4, 2]
 
@@ -257,7 +249,6 @@ async def test_nodes_are_named_by_their_ids(clients):
 
 @pytest.mark.both_stores
 async def test_an_expected_revision_is_never_that_of_another_node_which_came_to_the_path(clients):
-    """tests/systems/test_writes_model.py does the same with random edits."""
     (omaha,) = await ids(clients, "US/NE/Omaha")
     create = """mutation { createLocation(input: {parent: {path: "US/NE"}, key: "Omaha", name: "Another", id: "own",
         attributes: {city: {}}}) { node { revision } } }"""
@@ -274,9 +265,36 @@ async def test_an_expected_revision_is_never_that_of_another_node_which_came_to_
     mine = f'mutation {{ updateLocation(input: {{node: {{id: "{omaha}"}}, name: "Mine", expectedRevision: 1}})'
     written = await clients.ask(f"{mine} {{ node {{ path revision }} }} }}")
     assert written["updateLocation"]["node"] == {"path": "US/NE/Moved", "revision": 2}
-    await clients.ask('mutation { deleteLocation(input: {node: {path: "US/NE/Omaha"}}) { node { id } } }')
-    await clients.ask(create.replace('id: "own"', "id: null"))
-    assert await outcomes("US/NE/Omaha") == [[("CONFLICT", ["expectedRevision"], "conflict")]] * 3
+
+
+@pytest.mark.both_stores
+async def test_a_deleted_node_is_told_from_the_next_one_at_its_path(clients):
+    """One without an id of its own, one with a given id, and one that came from elsewhere, below a node that goes."""
+
+    async def plant(parent, key, level="city", node_id=None):
+        await clients.ask(
+            """mutation($parent: Path!, $key: String!, $id: ID, $of: LocationAttributes!) { createLocation(input: {
+            parent: {path: $parent}, key: $key, name: $key, id: $id, attributes: $of}) { node { id } } }""",
+            parent=parent, key=key, id=node_id, of={level: {}},
+        )  # fmt: skip
+
+    async def delete(path):
+        gone = f'deleteLocation(input: {{node: {{path: "{path}"}}, policy: CASCADE}})'
+        await clients.ask(f"mutation {{ {gone} {{ node {{ id }} }} }}")
+
+    await delete("US/MO/St. Louis")  # in a tree in which nothing was moved
+    await plant("US/MO", "given", node_id="own")
+    moved = 'moveLocation(input: {node: {path: "US/NE/Omaha/68118"}, to: {parent: {path: "US/MO/given"}}})'
+    await clients.ask(f"mutation {{ {moved} {{ node {{ id }} }} }}")
+    await delete("US/MO/given")
+    for parent, key, level in (
+        ("US/MO", "given", "city"), ("US/MO/given", "68118", "postalCode"), ("US/MO", "St. Louis", "city"),
+    ):  # fmt: skip
+        await plant(parent, key, level)
+        update = f'updateLocation(input: {{node: {{path: "{parent}/{key}"}}, name: "x", expectedRevision: 1}})'
+        assert await told(clients, update) == [("CONFLICT", ["expectedRevision"], "conflict")], key
+    update = 'updateLocation(input: {node: {path: "US/NE/Lincoln"}, name: "L", expectedRevision: 1})'
+    assert await told(clients, update) == []
 
 
 @pytest.mark.both_stores

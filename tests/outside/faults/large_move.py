@@ -22,7 +22,8 @@ from tests.waiting import eventually
 
 ONE_MOMENT = (
     "writing.md",
-    "see the state before or after the commit in the whole response: lists, pages, counts, ids and former paths alike",
+    "Requests during a move see the state before or after the commit in the whole response: lists, pages, counts, ids "
+    "and former paths alike",
 )
 PROMISES = (
     ONE_MOMENT,

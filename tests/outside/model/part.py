@@ -1,8 +1,7 @@
 """The part `model` of the suite."""
 
-from tests.outside.model.large import PROMISE
 from tests.outside.model.promises import PROMISES
 from tests.outside.model.run import run
 from tests.outside.parts import Part
 
-MODEL = Part("model", run, (*PROMISES, PROMISE))
+MODEL = Part("model", run, PROMISES)

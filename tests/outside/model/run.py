@@ -9,7 +9,6 @@ from typing import Any
 from tests.outside.failures import Wrong
 from tests.outside.model import cursors, feeds, fields, operations, reads
 from tests.outside.model.filled import fill
-from tests.outside.model.large import large_move
 from tests.outside.model.races import race
 from tests.outside.model.session import Session
 from tests.outside.model.trees import Trees
@@ -38,7 +37,6 @@ def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str
         counts["sessions"] += 1
         turn += 1
     if racing > MIN_RACE_SECONDS:
-        counts.update(large_move(place))
         counts.update(race(place, seed, time.monotonic() + racing))
     return counts
 

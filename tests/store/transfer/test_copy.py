@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from store.api_keys import add_key, find_keys, new_key, revoke_key
 from store.connect import open_store, opened
-from store.engine import Store
+from store.engine import ReadUsage, Store
 from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, WrongLayout
 from store.metadata.moves import MoveState
 from store.model.paths import parse_path
@@ -21,6 +22,8 @@ from store.transfer.copy import Copy, new_store
 from store.transfer.export import export
 from store.transfer.load import LoadResult, load
 from store.writing.create_update import Create
+from store.writing.edit_request import EditOptions
+from store.writing.writer import Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY, hierarchy, level
@@ -29,6 +32,7 @@ from tests.store.checking.broken import fill
 from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, SUBTREE, create, move, write
+from tests.stores import Interrupted
 
 
 async def items(store: Store) -> list[dict[str, Any]]:
@@ -170,6 +174,21 @@ async def test_a_copy_of_sqlite_is_of_one_moment_while_others_write(tmp_path: Pa
         assert next(numbers) > 1
     async with opened(f"sqlite:///{tmp_path}/new.db") as new:
         assert await items(new) == before
+
+
+@pytest.mark.both_stores
+async def test_a_key_that_is_revoked_during_a_copy_is_revoked_in_it(store: Store, tmp_path: Path) -> None:
+    edit = Create(CATEGORY, ("once",), "CATEGORY", "once", {})
+    first = await Writer(store).write(edit, ReadUsage(), EditOptions(key="spring-7"))
+    await add_key(store, new_key("shop", ["read:category"], None)[0])
+    (key,) = await find_keys(store, ReadUsage())
+    async with new_store(f"sqlite:///{tmp_path}/copy.db") as new:
+        target: Any = Interrupted(new, "commit", after=lambda _: revoke_key(store, key.id))
+        await Copy(store, target).run()
+        assert [one.revoked_at is not None for one in await find_keys(new, ReadUsage())] == [True]
+        again = await Writer(new).write(edit, ReadUsage(), EditOptions(key="spring-7"))
+        assert again.record.id == first.record.id, "it was made before the copy"
+        await invariants.check(new)
 
 
 # -- exports -----------------------------------------------------------------------------------------------------------
