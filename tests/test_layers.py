@@ -46,13 +46,16 @@ FILES = {
 }
 
 
-def names_in(node):
-    """The imported modules and names of a piece of code, with imports inside functions."""
-    if isinstance(node, ast.Import):
-        return {alias.name for alias in node.names}
-    if isinstance(node, ast.ImportFrom):
-        return {f"{node.module}.{alias.name}" for alias in node.names} & FILES.keys() or {node.module or "."}
-    return set().union(*map(names_in, ast.iter_child_nodes(node)))
+def names_in(code):
+    """The imported modules and names of a module, with imports inside functions."""
+    found = set()
+    for node in ast.walk(code):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names & FILES.keys() or {node.module or "."}
+    return found
 
 
 @cache
