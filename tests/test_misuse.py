@@ -148,9 +148,12 @@ WRONG = [
     (zoo(title="ListFacet"), LEVEL_LINE,
      "the level ListFacet of the hierarchy zoo makes the type ListFacet, which Clade itself keeps for later; "
      f"{PREFIX}"),
-    (zoo(title="CopyZooInput"), LEVEL_LINE,
-     f"the level CopyZooInput of the hierarchy zoo makes the type CopyZooInput, which {CLASS} keeps for later; "
+    (zoo(title="NearCondition"), LEVEL_LINE,
+     "the level NearCondition of the hierarchy zoo makes the type NearCondition, which Clade itself keeps for later; "
      f"{PREFIX}"),
+    *[(zoo(title=f"{verb}ZooInput"), LEVEL_LINE,
+       f"the level {verb}ZooInput of the hierarchy zoo makes the type {verb}ZooInput, which {CLASS} keeps for later; "
+       f"{PREFIX}") for verb in ("Copy", "Restore")],
     (zoo(body='age_inherited_from: int | None = attribute("Its cage.")'), LEVEL_LINE,
      f"the attribute age_inherited_from of {ANIMAL} makes the field ageInheritedFrom; names with this ending are kept "
      "for later; rename the attribute."),
@@ -219,6 +222,8 @@ WRONG = [
     (zoo(body='feet: int = attribute("How many.")'), LEVEL_LINE,
      "Animal.feet is not optional, but nodes may lack any attribute; write feet: … | None."),
     (zoo(body='feet: complex | None = attribute("How many.")'), LEVEL_LINE,
+     f"Animal.feet has a type that attributes cannot have; write {TYPES}, and | None behind it."),
+    (zoo(body='feet: int | str | None = attribute("How many.")'), LEVEL_LINE,
      f"Animal.feet has a type that attributes cannot have; write {TYPES}, and | None behind it."),
     (zoo(body='feet: list | None = attribute("How many.")'), LEVEL_LINE,
      f"Animal.feet has a type that attributes cannot have; write {TYPES}, and | None behind it."),

@@ -100,6 +100,16 @@ async def test_a_passing_fault_is_retried_and_nothing_is_written_twice(faulty: F
         await compare(faulty.past, model)
 
 
+async def test_without_an_answer_it_is_read_that_an_edit_of_any_kind_was_made(faulty: Faulty) -> None:
+    for edit in EDITS:
+        before = await faulty.items()
+        faulty.proxy.spoil(WRITES, answer_dropped, *[dropped] * ALL)
+        await Writer(faulty.through).write(edit, ReadUsage())
+        assert await faulty.items() != before
+        faulty.proxy.mend()
+    await invariants.check(faulty.past)
+
+
 def lost(proxy: Proxy, calls: int) -> Fault:
     """What was written is done, but no answer comes of as many calls more, nor of reads."""
 
