@@ -28,6 +28,8 @@ from store.errors import BadPath, Unavailable
 from tests.serving import serving
 
 MAX_BODY_BYTES = 40_000
+BEGUN: list[str] = []
+"""The slow fields that have begun."""
 
 
 @strawberry.type
@@ -71,6 +73,7 @@ class Query:
 
     @strawberry.field
     async def slow(self) -> str:
+        BEGUN.append("slow")
         await asyncio.sleep(0.3)
         return "at last"
 
