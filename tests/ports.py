@@ -2,6 +2,7 @@
 
 import itertools
 import socket
+import threading
 from collections.abc import Iterator
 
 # Linux gives 32,768 and more to clients, and to servers that ask for any port.
@@ -10,7 +11,8 @@ FIRST, LAST, BLOCK = 20_000, 32_700, 100
 
 def free_port() -> int:
     """A port of 127.0.0.1 that this process is given only once, as long as there are others."""
-    return next(_free)
+    with _asking:  # servers are started by several threads, and a generator runs in one of them at a time
+        return next(_free)
 
 
 def closed_port() -> int:
@@ -52,5 +54,6 @@ def _taken(port: int) -> socket.socket | None:
     return one
 
 
+_asking = threading.Lock()
 _held: list[socket.socket] = []
 _free = _ports()
