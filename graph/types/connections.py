@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 import strawberry
+from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import values_of
@@ -25,6 +26,7 @@ from graph.types.fields import (
     set_fields,
 )
 from graph.types.values import output_type
+from store.model.records import Record
 
 _PAGE_INFO: list[tuple[str, Any, Any, str]] = [
     ("hasNextPage", attrgetter("has_next"), bool, "Whether there are items after this page."),
@@ -42,6 +44,9 @@ PageInfo = object_type(
 )
 
 
+_KILOMETERS = "Distance from the point of the `near` that stands directly in `where`; null without one."
+
+
 class ConnectionTypes:
     """The connection and the edge of one type of items."""
 
@@ -51,12 +56,12 @@ class ConnectionTypes:
         self._edge: Any = class_of(f"{title}Edge", {})
         self.connection: Any = class_of(f"{title}Connection", {})
 
-    def publish(self, kind: Any, description: str) -> None:
-        """Make both types of a list of items of this kind."""
+    def publish(self, kind: Any, description: str, **edge_fields: StrawberryField) -> None:
+        """Make both types of a list of items of this kind, with further fields of an edge."""
         item = self._item
         edge: Any = self._edge
         cursor = f"Cursor of the {item}, for {self._cursors}."
-        edge_fields = {
+        own = {
             "cursor": field(lambda page, record, *_: page.cursor(record), str, cursor),
             "node": field(None, kind, f"The {item}."),
         }
@@ -66,10 +71,14 @@ class ConnectionTypes:
             "page_info": field(None, PageInfo, "Position of the page in the list."),
             "total_count": field(attrgetter("total"), int | None, f"Number of {item}s in the whole list."),
         }
-        set_fields(edge, edge_fields)
+        set_fields(edge, own | edge_fields)
         set_fields(self.connection, fields)
         strawberry.type(edge, description=f"A {item} with its cursor.")
         strawberry.type(self.connection, description=description)
+
+
+def _kilometers(page: Any, record: Record, *_: object) -> float | None:
+    return None if page.near is None else page.near.distance(record)  # type: ignore[no-any-return]
 
 
 class LevelTypes:
@@ -91,7 +100,8 @@ class LevelTypes:
         """
         set_fields(self.interface, fields | _attribute_fields(self._cls))
         strawberry.interface(self.interface, name=self.title, description=describe(self._cls))
-        self._pages.publish(self.interface, page)
+        distance = {"kilometers": field(_kilometers, float | None, _KILOMETERS)} if self._cls.location else {}
+        self._pages.publish(self.interface, page, **distance)
         self.concrete = {name: self._publish_level(level, describe(level)) for name, level in self._cls.levels.items()}
 
     def _title(self, cls: type[Node]) -> str:
