@@ -78,7 +78,7 @@ class ConnectionTypes:
 
 
 def _kilometers(page: Any, record: Record, *_: object) -> float | None:
-    return None if page.near is None else page.near.distance(record)  # type: ignore[no-any-return]
+    return None if page.near is None else page.near.distance(record)
 
 
 class LevelTypes:

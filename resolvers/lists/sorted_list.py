@@ -26,7 +26,6 @@ from resolvers.lists.arguments import (
     encode_cursor,
     page_of,
 )
-from resolvers.lists.candidates import read_candidates
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, ListRequest
 from resolvers.session.cache import RECORD_BYTES
 from resolvers.session.request import Request
@@ -45,6 +44,7 @@ FACET_VALUE_BYTES = 200  # memory of a value of a facet with its count
 
 Outcome = Page | Exception
 Read = Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]]
+Candidates = Callable[[Request, ListRequest], Awaitable[list[Record] | None]]
 Position = tuple[list[SortValue], str]  # what the list is sorted by, then the place in the list's own order
 
 
@@ -170,8 +170,11 @@ Made = SortedList | CountedFacets
 """What is made of a whole list, and cached."""
 
 
-async def read_sorted(request: Request, lists: Sequence[ListRequest], read: Read) -> list[Outcome]:
-    """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists.
+async def read_sorted(
+    request: Request, lists: Sequence[ListRequest], read: Read, candidates: Candidates
+) -> list[Outcome]:
+    """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists, and
+    `candidates` those of its nodes that may meet its conditions, None for a list that is to be read whole.
 
     An error is in place of each page that it concerns.
     """
@@ -184,9 +187,9 @@ async def read_sorted(request: Request, lists: Sequence[ListRequest], read: Read
     for one in makings:
         one.take_cached()
     async for chunk in in_chunks([one for one in makings if one.may_use_items]):
-        found = await request.scheduler.gather_outcomes([read_candidates(request, one.requested) for one in chunk])
-        for one, candidates in zip(chunk, found, strict=True):
-            one.whole = candidates if candidates is None or isinstance(candidates, Exception) else Page(candidates)
+        found = await request.scheduler.gather_outcomes([candidates(request, one.requested) for one in chunk])
+        for one, records in zip(chunk, found, strict=True):
+            one.whole = Page(records) if isinstance(records, list) else records
     parts = [part for one in makings for part in one.parts]
     outcomes = iter(await read(request, parts) if parts else ())
     for one in makings:
@@ -295,6 +298,7 @@ class _Making:
                 request.budget.spend_nodes(len(page.records), requested.description)
             else:
                 page = Page([], total=page.total)
+            page.near = relation.near
         assert isinstance(page, Page)  # noqa: S101 - an error was raised
         return replace(page, facets=await self._facets(made)) if relation.facets else page
 

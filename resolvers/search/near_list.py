@@ -2,8 +2,8 @@
 
 | round | read | index | key condition | limit |
 | --- | --- | --- | --- | --- |
-| 1 | cells | table | `pk = "cells/location#05" AND sk BETWEEN :first AND :end`, for each of up to 7 runs of cells | 6,000 |
-| 1 | what is known of the items | table | `pk = "search/location"`, where it was not read a second ago | |
+| 1 | cells | table | `pk = "cells/location#05" AND sk BETWEEN :first AND :end`, of up to 7 runs of cells | 6,000 |
+| 1 | what is known of moves | table | `pk = "search/location"`, where it was not read a second ago | 1,002 |
 | 2 | nodes | table | keys of the nodes | 100 a request |
 | 3, 4 | those that are elsewhere | table | keys of their ids, then of the nodes | 100 a request |
 
@@ -14,22 +14,21 @@ where items are missing, and for a caller who may read a part, since all share t
 The items are eventually consistent, and so are the nodes unless a large move is running, as in a search.
 """
 
-from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import Any
 
 from resolvers.access.grants import grant_roots
 from resolvers.lists.list_request import ListRequest
+from resolvers.roots import with_counts
 from resolvers.search.finder import Scope, SearchIndex, Subtree, read_index
 from resolvers.search.pointers import pointed_nodes
 from resolvers.session.request import Request
-from resolvers.sorting.near import NearComparison, direct_near
+from resolvers.sorting.near import NearComparison
 from store.concurrency import in_chunks
 from store.engine import LEAST_UNITS
-from store.errors import BudgetExceeded, quantity
+from store.errors import BudgetExceeded
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
-from store.model.records import Item, Record
+from store.model.records import Record
 from store.search.cells import CellItem, cover, run_range
 from store.search.lineage import id_hash
 from store.search.marker import Kind, is_by_tree
@@ -43,39 +42,41 @@ NODE_PRICE = 10  # of a node read by its key, in nodes read in a range
 
 
 async def read_near(request: Request, requested: ListRequest) -> list[Record] | None:
-    """The nodes of a list that lie in the circle of its own `near`, in any order; None where it has none, or is to be
-    read whole.
+    """The nodes of a list that lie in the circle of its `near`, in any order; None where it has none, or is to be read
+    whole.
 
     Raises BudgetExceeded where neither is within the budgets, and the error of a failed read.
     """
-    owner, arguments = requested.owner, requested.relation.arguments
-    hierarchy, near = request.hierarchies[owner.hierarchy], direct_near(arguments.where)
-    if near is None or near.kilometers > MAX_KILOMETERS or requested.max_size <= MIN_NODES:
+    relation, near, hierarchy = requested.relation, requested.relation.near, request.hierarchies[requested.hierarchy]
+    if near is None or near.kilometers > MAX_KILOMETERS or grant_roots(request.grants, hierarchy.name) is not None:
         return None
-    if grant_roots(request.grants, hierarchy.name) is not None or (is_by_tree(hierarchy) and owner.is_virtual):
+    size = await requested.read_size(request) if requested.has_size else None
+    if (size is not None and size <= MIN_NODES) or (is_by_tree(hierarchy) and requested.is_virtual):
         return None
-    tree = await _tree(request, owner) if is_by_tree(hierarchy) else ""
-    identity = "near", tree, near.identity, owner.is_virtual
+    tree = await _tree(request, requested.owner) if is_by_tree(hierarchy) else ""
+    is_below = not requested.is_virtual
     index, items = await request.state.once(
-        identity, partial(_circle, request, hierarchy, near, tree, is_below=not owner.is_virtual)
+        ("near", tree, near.identity, is_below), partial(_circle, request, hierarchy, near, tree, is_below=is_below)
     )
-    moves = index.moves if index.moves is None else index.moves.in_tree(tree)
-    if index.lacks[Kind.PLACES] or (moves is None and not owner.is_virtual):
+    moves = None if index.moves is None else index.moves.in_tree(tree)
+    if index.lacks[Kind.PLACES] or (moves is None and is_below):
         return None
-    scope = Scope(None if owner.is_virtual else [Subtree(owner, itself=False)], moves)
-    hits: list[CellItem] = []
+    scope, hits = Scope([Subtree(requested.owner, itself=False)] if is_below else None, moves), list[CellItem]()
     async for chunk in in_chunks(items or ()):
-        hits += [one for one in chunk if arguments.has_level(one.level) and scope.may_hold(one.line)]
+        hits += [one for one in chunk if relation.arguments.has_level(one.level) and scope.may_hold(one.line)]
+    if size is None and (items is None or len(hits) > MIN_NODES):
+        size = await requested.read_size(request)
     left = request.budget.left(compared=True)
-    if requested.max_size <= left and (items is None or len(hits) * NODE_PRICE > requested.max_size):
+    if size is not None and size <= left and (items is None or len(hits) * NODE_PRICE > size):
         return None
     if items is None or len(items) > left or len(hits) * LEAST_UNITS > request.reads.units_left:
-        fact = f"{described([requested])} within {near.kilometers:g} kilometers are too many to be read"
+        fact = f"{requested.description} within {near.kilometers:g} kilometers are more than this request may read"
         raise BudgetExceeded(f"{fact}; give fewer kilometers.")
     request.budget.spend_nodes(len(items), compared=True)
     request.state.is_of_trees = False
-    records = await pointed_nodes(request, hierarchy.name, hits, set(), is_strong=index.is_moving)
-    return [record for record in records if record is not None and requested.holds(record)]
+    found = await pointed_nodes(request, hierarchy.name, hits, set(), is_strong=index.is_moving)
+    records = [record for record in found if record is not None and requested.holds(record)]
+    return await with_counts(request.state, records) if relation.counts else records
 
 
 async def _tree(request: Request, owner: Record) -> str:
