@@ -11,7 +11,6 @@ from operator import attrgetter
 from typing import Any
 
 import strawberry
-from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import values_of
@@ -56,12 +55,12 @@ class ConnectionTypes:
         self._edge: Any = class_of(f"{title}Edge", {})
         self.connection: Any = class_of(f"{title}Connection", {})
 
-    def publish(self, kind: Any, description: str, **edge_fields: StrawberryField) -> None:
-        """Make both types of a list of items of this kind, with further fields of an edge."""
+    def publish(self, kind: Any, description: str, more: Fields | None = None, of_edges: Fields | None = None) -> None:
+        """Make both types of a list of items of this kind; the connection has `more` fields, and its edges others."""
         item = self._item
         edge: Any = self._edge
         cursor = f"Cursor of the {item}, for {self._cursors}."
-        own = {
+        edge_fields = {
             "cursor": field(lambda page, record, *_: page.cursor(record), str, cursor),
             "node": field(None, kind, f"The {item}."),
         }
@@ -71,8 +70,8 @@ class ConnectionTypes:
             "page_info": field(None, PageInfo, "Position of the page in the list."),
             "total_count": field(attrgetter("total"), int | None, f"Number of {item}s in the whole list."),
         }
-        set_fields(edge, own | edge_fields)
-        set_fields(self.connection, fields)
+        set_fields(edge, edge_fields | (of_edges or {}))
+        set_fields(self.connection, fields | (more or {}))
         strawberry.type(edge, description=f"A {item} with its cursor.")
         strawberry.type(self.connection, description=description)
 
@@ -93,15 +92,16 @@ class LevelTypes:
         self._pages = ConnectionTypes(self.title)
         self.connection: Any = self._pages.connection
 
-    def publish(self, fields: Fields, describe: Callable[[type[Node]], str], page: str) -> None:
+    def publish(self, fields: Fields, describe: Callable[[type[Node]], str], page: str, of_lists: Fields) -> None:
         """Make the types: the interface has these fields and the hierarchy's attributes, each level further ones.
 
-        `describe` returns the description of the type of a class, `page` is that of the connection.
+        `describe` returns the description of the type of a class, `page` is that of the connection, which has the
+        fields `of_lists` as well.
         """
         set_fields(self.interface, fields | _attribute_fields(self._cls))
         strawberry.interface(self.interface, name=self.title, description=describe(self._cls))
         distance = {"kilometers": field(_kilometers, float | None, _KILOMETERS)} if self._cls.location else {}
-        self._pages.publish(self.interface, page, **distance)
+        self._pages.publish(self.interface, page, of_lists, distance)
         self.concrete = {name: self._publish_level(level, describe(level)) for name, level in self._cls.levels.items()}
 
     def _title(self, cls: type[Node]) -> str:

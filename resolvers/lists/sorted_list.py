@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 from resolvers.lists.arguments import (
     ConnectionArguments,
     CursorKind,
-    Cursors,
+    ListCursors,
     Page,
     Relation,
     decode_cursor,
@@ -53,21 +53,26 @@ class SortedCursors:
     """The cursors of a sorted or filtered list. `owner` names the list, with its order and conditions.
 
     A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone.
-    `listed` are the cursors of the list in its own order; `is_deep` is whether its nodes have
-    different parents.
+    `listed` are the cursors of the list in its own order, which a list has that is only counted (`are_own`); `is_deep`
+    is whether its nodes have different parents.
     """
 
     ordering: Ordering
     owner: str
-    listed: Cursors
+    listed: ListCursors
     is_deep: bool
+    are_own: bool
 
     def cursor(self, record: Record) -> str:
+        if self.are_own:
+            return self.listed.cursor(record)
         values = msgspec.json.encode(self.ordering.plain_values(record)).decode()
         return encode_cursor(CursorKind.SORTED, self.owner, f"{values}\n{self.position(record)}")
 
     def position(self, record: Record) -> str:
         match self.ordering.place:
+            case _ if self.are_own:
+                return self.listed.position(record)
             case PlaceOrder.KEY if self.is_deep:
                 return key_position(record) + self.listed.position(record)
             case PlaceOrder.KEY | PlaceOrder.PATH if not self.is_deep:
@@ -76,6 +81,8 @@ class SortedCursors:
 
     def decode(self, cursor: str) -> Position:
         """The position of a cursor; raises BadCursor for one of another list, order or condition."""
+        if self.are_own:
+            return [], self.listed.decode(cursor)
         values, _, position = decode_cursor(cursor, CursorKind.SORTED, self.owner).partition("\n")
         try:
             return self.ordering.checked(msgspec.json.decode(values)), position
@@ -224,7 +231,7 @@ class _Making:
     """The page of one list, as it is made of what was cached, and of what is read.
 
     `whole` is the whole list, or those of its nodes that may meet the conditions; None where it is not needed, or not
-    read. `plain` is the page of a list that is only counted.
+    read.
     """
 
     def __init__(self, request: Request, requested: ListRequest) -> None:
@@ -239,7 +246,7 @@ class _Making:
         request, requested = self._request, self.requested
         if request.grants is not None or not requested.relation.is_cacheable:
             return
-        for key in requested.result_keys:
+        for key in requested.result_keys if requested.relation.takes_whole_list else ():
             found: Made | None = request.state.pages.get(requested.partition, key)
             if found is not None:
                 self._cached[key] = found
@@ -256,17 +263,18 @@ class _Making:
         requested, relation = self.requested, self.requested.relation
         if self.error is not None:
             return []
-        parts = [] if relation.is_sorted else [requested.of(relation.without_facets) if relation.facets else requested]
-        if self.whole is None and any(key not in self._cached for key in requested.result_keys):
-            parts.append(requested.of(relation.whole))
-        return parts
+        if not relation.takes_whole_list:
+            return [requested.of(relation.without_facets) if relation.facets else requested]
+        is_made = all(key in self._cached for key in requested.result_keys)
+        return [] if is_made or self.whole is not None else [requested.of(relation.whole)]
 
     def take(self, outcomes: list[Outcome]) -> None:
         """Take the outcomes of its parts."""
-        if not self.requested.relation.is_sorted and outcomes:
-            self._plain = outcomes.pop(0)
-        if outcomes:
-            (self.whole,) = outcomes
+        for one in outcomes:
+            if self.requested.relation.takes_whole_list:
+                self.whole = one
+            else:
+                self._plain = one
 
     async def page(self) -> Outcome:
         """The page, or the error in its place."""
@@ -290,7 +298,7 @@ class _Making:
             request.budget.spend_nodes(max(one.size for one in made.values()), requested.description, compared=True)
         request.state.partitions_read.update(*[one.partitions for one in made.values()])
         page = self._plain
-        if relation.is_sorted:
+        if relation.takes_whole_list:
             found = made[requested.sorted_key]
             assert isinstance(found, SortedList)  # noqa: S101 - by its key
             page = found.page(relation.arguments, total=relation.total)
@@ -339,7 +347,8 @@ class _Making:
             async for chunk in in_chunks(whole.records, TESTED_A_CHUNK):
                 records += [record for record in chunk if test(record)]
         ordering, owner = relation.arguments.ordering, f"{requested.cursor_kind}{requested.owner.id}"
-        cursors = SortedCursors(ordering, f"{owner}\n{relation.order_digest}", requested.cursors, requested.is_deep)
+        name, are_own = f"{owner}\n{relation.order_digest}", not relation.is_sorted
+        cursors = SortedCursors(ordering, name, requested.cursors, requested.is_deep, are_own)
         records = await ordering.sorted(records, cursors.position)
         return SortedList(records, cursors, len(whole.records), partitions)
 
