@@ -34,7 +34,7 @@ from store.search.lineage import id_hash
 from store.search.marker import Kind, is_by_tree
 from store.search.words import partition
 
-MAX_KILOMETERS = 200  # of a circle; the cells of a wider one hold much of any list
+MAX_KILOMETERS = 200  # of a circle; the cells of a wider one hold much of most lists, but not of those over all trees
 MIN_NODES = 1_000  # of a list; a shorter one is cached whole
 MAX_RUNS = 7  # Queries of one list
 MAX_ITEMS = 6_000  # of one run; of some 110 bytes, so that they are mostly one page of at most 1 MB
@@ -48,7 +48,9 @@ async def read_near(request: Request, requested: ListRequest) -> list[Record] | 
     Raises BudgetExceeded where neither is within the budgets, and the error of a failed read.
     """
     relation, near, hierarchy = requested.relation, requested.relation.near, request.hierarchies[requested.hierarchy]
-    if near is None or near.kilometers > MAX_KILOMETERS or grant_roots(request.grants, hierarchy.name) is not None:
+    if near is None or grant_roots(request.grants, hierarchy.name) is not None:
+        return None
+    if near.kilometers > MAX_KILOMETERS and requested.has_size:
         return None
     size = await requested.read_size(request) if requested.has_size else None
     if (size is not None and size <= MIN_NODES) or (is_by_tree(hierarchy) and requested.is_virtual):
