@@ -51,7 +51,7 @@ FIELDS = [
     'spot(path: "a/b") { north ancestors { name } }',
     'searchYards(text: "a", under: "a") { complete nodes { path } }',
     'searchYards(text: "") { complete }',
-    "yards(level: SPOT, where: {near: {latitude: 1.5, longitude: 2, kilometers: 50}}) { edges { kilometers node { path } } }",
+    "yards(level: SPOT, where: {near: {latitude: 1.5, longitude: 2, kilometers: 50}}) { edges { kilometers cursor } }",
     "yards(where: {near: {latitude: 200, longitude: 0, kilometers: 50}}) { totalCount }",
     f'move(id: "{MOVE}") {{ id state from to }}',
     "moves(hierarchy: YARD) { id state }",
