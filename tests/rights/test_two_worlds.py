@@ -27,7 +27,7 @@ from graph.operation.context import Context
 from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller
-from resolvers.search import finder, near, words
+from resolvers.search import finder, near_list, words
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
@@ -95,7 +95,8 @@ common = settings(suppress_health_check=list(HealthCheck), deadline=None, phases
 def small_limits(monkeypatch):
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", NODES)
     monkeypatch.setattr(finder, "MAX_MOVED", MOVED)
-    monkeypatch.setattr(near, "MAX_ITEMS", ITEMS)
+    monkeypatch.setattr(near_list, "MAX_ITEMS", ITEMS)
+    monkeypatch.setattr(near_list, "MIN_NODES", 0)
     monkeypatch.setattr(words, "_limits", lambda texts, first, **_: (ITEMS, ITEMS))
 
 
