@@ -176,7 +176,8 @@ const listKey = (node, kind, args) =>
 async function connection(info, node, kind, args, hierarchy) {
   const field = info.parentType.getFields()[info.fieldName];
   const of = (selection) => alone(info.parentType, field, args, ` { ${selection} }`, node, true);
-  const read = () => of("nodes { path } edges { cursor } totalCount pageInfo { hasNextPage hasPreviousPage startCursor endCursor }");
+  const edge = getNamedType(getNamedType(field.type).getFields().edges.type).getFields().kilometers ? "cursor kilometers" : "cursor";
+  const read = () => of(`nodes { path } edges { ${edge} } totalCount pageInfo { hasNextPage hasPreviousPage startCursor endCursor }`);
   const key = listKey(node ?? { path: hierarchy.name }, kind, args);
   let whole, cut;
   try {
@@ -197,7 +198,7 @@ async function connection(info, node, kind, args, hierarchy) {
     count((value.nodes ?? value.edges ?? []).length);
     return {
       ...value, nodes: value.nodes?.map(at),
-      edges: value.edges?.map(({ cursor, node: one }, i) => ({ cursor, node: one ? at(one) : value.nodes && at(value.nodes[i]) })),
+      edges: value.edges?.map(({ node: one, ...rest }, i) => ({ ...rest, node: one ? at(one) : value.nodes && at(value.nodes[i]) })),
     };
   }
   count(args.where || args.orderBy ? hierarchy.whole(kind, node, { ...args, where: null, orderBy: null }, world.lists).length : cut.nodes.length);
