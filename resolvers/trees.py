@@ -117,8 +117,8 @@ class TreesList(HierarchyList, frozen=True, eq=False, dict=True):
     @property
     def counts(self) -> Counts:
         counts = Counter([top.level for top in self.tops or ()])
-        for top in self.tops or ():
-            counts.update(top.descendant_counts)
+        for top in self.tops or ():  # of levels that roots can have, only the tops are listed
+            counts.update({level: count for level, count in top.descendant_counts.items() if level in self.deep})
         return counts
 
     @property
@@ -137,7 +137,7 @@ class TreesList(HierarchyList, frozen=True, eq=False, dict=True):
         return f"The nodes of {self.hierarchy} in all trees"
 
     def holds(self, record: Record) -> bool:
-        return self.relation.arguments.has_level(record.level)
+        return record.level in self.deep or (record.is_root and self.relation.arguments.has_level(record.level))
 
     @property
     def cursors(self) -> ListCursors:
