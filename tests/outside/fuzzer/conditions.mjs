@@ -4,7 +4,7 @@ import { byKeys, fold, foldable, choose, isKey, isUsualTag, keysOf } from "./tex
 export class Unsure extends Error {}
 export class Refused extends Error {}
 
-const camel = (name) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+export const camel = (name) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 const sure = (text) => {
   if (!foldable(text)) throw new Unsure(text);
   return fold(text);
