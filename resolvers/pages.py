@@ -51,7 +51,7 @@ def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[ob
 
 async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
     """The pages of lists in any order, each at its place; the error of a failed read is in place of its page."""
-    return await read_sorted(request, lists, read_all_pages)
+    return await read_sorted(request, lists, read_all_pages, _read_lists)
 
 
 async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:

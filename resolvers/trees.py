@@ -17,7 +17,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Self, cast
 
-from resolvers.descendants import DescendantsRequest
+from msgspec.structs import replace as replace_list
+
+from resolvers.descendants import DescendantsRequest, levels_between
 from resolvers.lists.arguments import (
     NOTHING,
     ConnectionArguments,
@@ -32,14 +34,13 @@ from resolvers.lists.arguments import (
 )
 from resolvers.lists.list_request import ListRequest, ReadOption, TreeState
 from resolvers.lists.sorted_list import read_sorted
-from resolvers.pages import read_all_pages
+from resolvers.pages import read_all_pages, read_lists
 from resolvers.roots import RootsList, roots_list, virtual_owner, with_counts
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.cache import Partition
 from resolvers.session.request import Request
 from resolvers.sorting.conditions import check_levels, path_position
 from resolvers.sorting.ordering import PlaceOrder
-from store.errors import BadInput
 from store.model.hierarchy import Hierarchy, Level
 from store.model.keys import KeyRange, prefix_end
 from store.model.records import Counts, Record
@@ -55,7 +56,7 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
     Raises BadInput for a condition that no node in the list can meet, BadCursor, BudgetExceeded and the error of a
     failed read.
     """
-    (found,) = await read_sorted(request, [await _list(request, hierarchy, relation)], _read_own)
+    (found,) = await read_sorted(request, [await _list(request, hierarchy, relation)], _read_own, read_lists)
     if isinstance(found, Exception):
         raise found
     return found
@@ -68,10 +69,10 @@ async def _list(request: Request, hierarchy: str, relation: Relation) -> "RootsL
         return roots_list(request, hierarchy, relation)
     if arguments.where is not None:  # before the roots are read
         check_levels(arguments.where, [levels[name] for name in arguments.levels])
-    if arguments.ordering.place is PlaceOrder.POSITION:
-        raise BadInput("POSITION is among siblings, and nodes of all trees have many parents; use PATH or KEY.")
     bounds = None if arguments.where is None else KeyBounds.of(arguments.where, are_children=False)
-    tops = sorted((await roots_list(request, hierarchy, _ROOTS).page(request)).records, key=path_position)
+    tops = (await roots_list(request, hierarchy, _ROOTS).page(request)).records
+    if arguments.ordering.place is not PlaceOrder.POSITION:
+        tops = sorted(tops, key=path_position)
     tops = [top for top in tops if bounds is None or arguments.has_level(top.level) or bounds.spans(top)]
     below = replace(relation, kind=RelationKind.DESCENDANTS, counts=False)
     if below.takes_whole_list or relation.facets or relation.total or arguments.size is None:
@@ -86,7 +87,7 @@ async def _read_own(request: Request, lists: Sequence[ListRequest]) -> list[Page
 
 
 class TreesList(ListRequest, frozen=True, eq=False, dict=True):
-    """The nodes of some levels in the trees of these tops, in the order of paths; its owner is virtual.
+    """The nodes of some levels in the trees of these tops, in their order and that of paths; its owner is virtual.
 
     `deep` are those of the levels that no root can have.
     """
@@ -129,6 +130,16 @@ class TreesList(ListRequest, frozen=True, eq=False, dict=True):
     @property
     def description(self) -> str:
         return f"The nodes of {self.hierarchy} in all trees"
+
+    @property
+    def starts(self) -> Sequence[Record]:
+        return self.tops
+
+    def between(self, hierarchy: Hierarchy) -> Self | None:
+        above = levels_between(hierarchy, self.deep, self.relation.arguments)
+        if above is None:
+            return None
+        return replace_list(self, relation=above, deep=above.arguments.levels, bounds=None)
 
     def holds(self, record: Record) -> bool:
         return self.relation.arguments.has_level(record.level)

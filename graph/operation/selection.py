@@ -139,7 +139,7 @@ def plain_levels(given: Sequence[Any]) -> tuple[str, ...]:
 
 def connection_arguments(definition: GraphQLField, kind: RelationKind, given: Given) -> ConnectionArguments:
     """The arguments of a connection field. Raises BadInput where they are invalid or contradict each other."""
-    ordering = _ordering(definition, kind, given["orderBy"]) if given.get("orderBy") else LIST_ORDER
+    ordering = _ordering(definition, given["orderBy"]) if given.get("orderBy") else LIST_ORDER
     where, bounds = None, None
     if given.get("where") is not None:
         values = get_named_type(definition.args["where"].type).extensions[CONDITION_VALUES]
@@ -161,7 +161,7 @@ def connection_arguments(definition: GraphQLField, kind: RelationKind, given: Gi
     )
 
 
-def _ordering(definition: GraphQLField, kind: RelationKind, given: Sequence[Given]) -> Ordering:
+def _ordering(definition: GraphQLField, given: Sequence[Given]) -> Ordering:
     order: Any = get_named_type(definition.args["orderBy"].type)
     values = get_named_type(order.fields["field"].type).extensions[ORDER_VALUES]
     fields: list[OrderField] = []
@@ -174,8 +174,6 @@ def _ordering(definition: GraphQLField, kind: RelationKind, given: Sequence[Give
                 raise BadInput(
                     f"{name} must be the last of orderBy, since it decides the whole order; omit what follows."
                 )
-            if name == "POSITION" and kind is RelationKind.DESCENDANTS:
-                raise BadInput("POSITION is among siblings, and descendants have many parents; use PATH or KEY.")
             return Ordering(tuple(fields), _PLACES[name], descending)
         value = values[name]
         fields.append(OrderField(value if name != "NAME" else value.localized(one.get("languages")), descending))

@@ -7,7 +7,7 @@ the result is cached: its other pages read nothing but the version of the tree. 
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, cmp_to_key
 from itertools import islice
@@ -27,24 +27,25 @@ from resolvers.lists.arguments import (
     page_of,
 )
 from resolvers.lists.candidates import read_candidates
+from resolvers.lists.child_conditions import ChildrenRead, ReadAsked, read_children
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, ListRequest
+from resolvers.lists.position_order import Places, Read, read_places, read_together
+from resolvers.session.budget import raise_first_error
 from resolvers.session.cache import RECORD_BYTES
 from resolvers.session.request import Request
-from resolvers.sorting.conditions import Condition, check_levels, key_position
+from resolvers.sorting.children import child_key, comparisons_in
+from resolvers.sorting.conditions import check_levels, key_position, tested
 from resolvers.sorting.facets import FacetsRequest, ListFacet, count_facets
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, CladeError, shorten
 from store.model.records import Record
 
-TESTED_A_CHUNK = 5  # nodes between two points at which the event loop may run others: their texts may be long
-
 _pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
 
 FACET_VALUE_BYTES = 200  # memory of a value of a facet with its count
 
 Outcome = Page | Exception
-Read = Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]]
 Position = tuple[list[SortValue], str]  # what the list is sorted by, then the place in the list's own order
 
 
@@ -52,7 +53,8 @@ Position = tuple[list[SortValue], str]  # what the list is sorted by, then the p
 class SortedCursors:
     """The cursors of a sorted or filtered list. `owner` names the list, with its order and conditions.
 
-    A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone.
+    A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone; but in
+    position order it is the node's path.
     `listed` are the cursors of the list in its own order; `is_deep` is whether its nodes have
     different parents.
     """
@@ -126,28 +128,44 @@ def _unpacked(packed: bytes) -> Record:
 
 @dataclass(frozen=True)
 class SortedList:
-    """The nodes that meet the conditions, in the order requested. `size` is the length of the list with all others, and
-    `partitions` are those that it was read from.
+    """The nodes that meet the conditions, in the order requested. `size` is the number of all nodes that were read, and
+    `partitions` are those that they were read from. In position order `positions` are those of the nodes in cursors,
+    which do not sort.
     """
 
     records: Sequence[Record]
     cursors: SortedCursors
     size: int
     partitions: frozenset[str]
+    positions: Sequence[str] | None = None
 
     def page(self, arguments: ConnectionArguments, *, total: bool) -> Page:
         """One page; raises BadCursor."""
         after, before = [
             None if one is None else self.cursors.decode(one) for one in (arguments.after, arguments.before)
         ]
-        lo = 0 if after is None else bisect_right(self.records, self._key(after), key=self._key_of)
-        hi = len(self.records) if before is None else bisect_left(self.records, self._key(before), key=self._key_of)
+        if self.positions is not None:
+            lo = 0 if after is None else self._index(after) + 1
+            hi = len(self.records) if before is None else self._index(before)
+        else:
+            lo = 0 if after is None else bisect_right(self.records, self._key(after), key=self._key_of)
+            hi = len(self.records) if before is None else bisect_left(self.records, self._key(before), key=self._key_of)
         limit = len(self.records) if arguments.limit is None else arguments.limit
         if arguments.last is not None:
             records = list(self.records[max(lo, hi - limit) : hi])[::-1]
         else:
             records = list(self.records[lo : min(hi, lo + limit)])
         return page_of(records, arguments, len(self.records) if total else None, self.cursors)
+
+    def _index(self, position: Position) -> int:
+        """The index of the node of a cursor in position order."""
+        assert self.positions is not None  # noqa: S101 - of lists in position order
+        try:
+            return self.positions.index(position[1])
+        except ValueError:
+            raise BadCursor(
+                "The node of the cursor has moved or is gone, or it is no longer in the list; start again without it."
+            ) from None
 
     @cached_property
     def _key(self) -> Callable[[Position], Any]:
@@ -170,8 +188,11 @@ Made = SortedList | CountedFacets
 """What is made of a whole list, and cached."""
 
 
-async def read_sorted(request: Request, lists: Sequence[ListRequest], read: Read) -> list[Outcome]:
-    """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists.
+async def read_sorted(
+    request: Request, lists: Sequence[ListRequest], read: Read, read_asked: ReadAsked
+) -> list[Outcome]:
+    """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists,
+    `read_asked` the lists that relations lead to from their nodes.
 
     An error is in place of each page that it concerns.
     """
@@ -191,6 +212,12 @@ async def read_sorted(request: Request, lists: Sequence[ListRequest], read: Read
     outcomes = iter(await read(request, parts) if parts else ())
     for one in makings:
         one.take(list(islice(outcomes, len(one.parts))))
+    if filtered := [one for one in makings if one.needs_children]:
+        nodes = [(one.requested, one.read_nodes) for one in filtered]
+        for one, found_children in zip(filtered, await read_children(request, nodes, read_asked), strict=True):
+            one.take_children(found_children)
+    if ordered := [one for one in makings if one.needs_places]:
+        await request.scheduler.gather_all([one.read_places(read) for one in ordered])
     pages: list[Outcome] = []
     for number, one in enumerate(makings):
         pages.append(await one.page())
@@ -221,7 +248,9 @@ class _Making:
     """The page of one list, as it is made of what was cached, and of what is read.
 
     `whole` is the whole list, or those of its nodes that may meet the conditions; None where it is not needed, or not
-    read. `plain` is the page of a list that is only counted.
+    read. `plain` is the page of a list that is only counted, `where` the condition, once children were read with what
+    they decide, `more` the number of nodes that were read beside the list, and `places` are those of its nodes in
+    position order.
     """
 
     def __init__(self, request: Request, requested: ListRequest) -> None:
@@ -230,6 +259,10 @@ class _Making:
         self.error: Exception | None = None
         self._plain: Outcome | None = None
         self._cached: dict[Hashable, Made] = {}
+        self._where, self._more = requested.relation.arguments.where, 0
+        self._between: list[Outcome] = []
+        self._met: Sequence[Record] | None = None
+        self._places: Places = {}
 
     def take_cached(self) -> None:
         """Take what was made before and is current; nothing where something is hidden."""
@@ -256,6 +289,8 @@ class _Making:
         parts = [] if relation.is_sorted else [requested.of(relation.without_facets) if relation.facets else requested]
         if self.whole is None and any(key not in self._cached for key in requested.result_keys):
             parts.append(requested.of(relation.whole))
+            if relation.is_by_position and requested.sorted_key not in self._cached:
+                parts += read_together(self._request, requested)
         return parts
 
     def take(self, outcomes: list[Outcome]) -> None:
@@ -263,7 +298,40 @@ class _Making:
         if not self.requested.relation.is_sorted and outcomes:
             self._plain = outcomes.pop(0)
         if outcomes:
-            (self.whole,) = outcomes
+            self.whole, *self._between = outcomes
+
+    @property
+    def read_nodes(self) -> Sequence[Record]:
+        """The nodes of the list that were read."""
+        return self.whole.records if isinstance(self.whole, Page) else ()
+
+    @property
+    def needs_children(self) -> bool:
+        return isinstance(self.whole, Page) and any(comparisons_in(self._where))
+
+    def take_children(self, found: ChildrenRead | Exception) -> None:
+        """Take what the conditions on children found."""
+        if isinstance(found, Exception):
+            self.error = found
+        else:
+            self._where, self._more = found
+
+    @property
+    def needs_places(self) -> bool:
+        relation, is_made = self.requested.relation, self.requested.sorted_key in self._cached
+        return relation.is_by_position and isinstance(self.whole, Page) and self.error is None and not is_made
+
+    async def read_places(self, read: Read) -> None:
+        """Read the places of its nodes in position order."""
+        try:
+            raise_first_error(self._between)
+            between = [record for page in self._between if isinstance(page, Page) for record in page.records]
+            known = [*self.requested.starts, *self.read_nodes, *between]
+            found = await read_places(self._request, self.requested, await self._meeting(), known, read)
+        except Exception as error:
+            self.error = error
+        else:
+            self._places, self._more = found[0], self._more + len(between) + found[1]
 
     async def page(self) -> Outcome:
         """The page, or the error in its place."""
@@ -314,30 +382,35 @@ class _Making:
     async def _made(self, whole: Page) -> dict[Hashable, Made]:
         """What is made of the whole list, all in turn, and cached where nothing is hidden."""
         requested, relation = self.requested, self.requested.relation
-        where, partitions = relation.arguments.where, requested.partitions(whole.records)
+        partitions, size = requested.partitions(whole.records), len(whole.records) + self._more
         missing = [key for key in requested.result_keys if key not in self._cached]
         made: dict[Hashable, Made] = {}
         asked = [one for one in relation.facets if (*requested.sorted_key, one) in missing]
-        counted = await count_facets(whole.records, where, asked) if asked else {}
+        counted = await count_facets(whole.records, self._where, asked) if asked else {}
         for one, facets in counted.items():
-            made[(*requested.sorted_key, one)] = CountedFacets(facets, len(whole.records), partitions)
+            made[(*requested.sorted_key, one)] = CountedFacets(facets, size, partitions)
         if requested.sorted_key in missing:
-            made[requested.sorted_key] = await self._sorted(whole, where, partitions)
+            made[requested.sorted_key] = await self._sorted(size, partitions)
         if self._request.grants is None and relation.is_cacheable:
             for key, found in made.items():
                 await self._put(key, found)
         return made
 
-    async def _sorted(self, whole: Page, where: Condition | None, partitions: frozenset[str]) -> SortedList:
-        requested, relation, records = self.requested, self.requested.relation, whole.records
-        if where is not None:
-            test, records = where.test, []
-            async for chunk in in_chunks(whole.records, TESTED_A_CHUNK):
-                records += [record for record in chunk if test(record)]
+    async def _meeting(self) -> Sequence[Record]:
+        """The nodes that meet the conditions."""
+        if self._met is None:
+            self._met = self.read_nodes if self._where is None else await tested(self.read_nodes, self._where.test)
+        return self._met
+
+    async def _sorted(self, size: int, partitions: frozenset[str]) -> SortedList:
+        requested, relation, places = self.requested, self.requested.relation, self._places
         ordering, owner = relation.arguments.ordering, f"{requested.cursor_kind}{requested.owner.id}"
         cursors = SortedCursors(ordering, f"{owner}\n{relation.order_digest}", requested.cursors, requested.is_deep)
-        records = await ordering.sorted(records, cursors.position)
-        return SortedList(records, cursors, len(whole.records), partitions)
+        if not relation.is_by_position:
+            records = await ordering.sorted(await self._meeting(), cursors.position)
+            return SortedList(records, cursors, size, partitions)
+        records = await ordering.sorted(await self._meeting(), lambda record: places[child_key(record)])
+        return SortedList(records, cursors, size, partitions, list(map(cursors.position, records)))
 
     async def _put(self, key: Hashable, found: Made) -> None:
         if isinstance(found, CountedFacets):
@@ -347,4 +420,5 @@ class _Making:
             if len(found.records) > MAX_CACHED_WHOLE:
                 packed = await PackedRecords.of(found.records)
                 found, weight = replace(found, records=packed), packed.weight + weight - len(found.records)
+            weight += sum(map(sys.getsizeof, found.positions or ())) // RECORD_BYTES
         self._request.state.pages.put(self.requested.partition, key, found, weight)
