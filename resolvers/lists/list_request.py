@@ -182,10 +182,9 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def result_keys(self) -> list[tuple[Hashable, ...]]:
-        """The keys in the page cache of all that is made of the whole list."""
+        """The keys in the page cache of all that is made of the whole list, if it is taken."""
         key, relation = self.sorted_key, self.relation
-        facets = [(*key, one) for one in relation.facets if not relation.is_counted(one)]
-        return [key, *facets] if relation.is_sorted else [*facets]
+        return [key, *[(*key, one) for one in relation.facets if not relation.is_counted(one)]]
 
     def of(self, relation: Relation) -> Self:
         """The list of the same owner that another relation leads to."""

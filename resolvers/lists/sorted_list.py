@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 from resolvers.lists.arguments import (
     ConnectionArguments,
     CursorKind,
-    Cursors,
+    ListCursors,
     Page,
     Relation,
     decode_cursor,
@@ -54,22 +54,26 @@ class SortedCursors:
     """The cursors of a sorted or filtered list. `owner` names the list, with its order and conditions.
 
     A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone; but in
-    position order it is the node's path.
-    `listed` are the cursors of the list in its own order; `is_deep` is whether its nodes have
-    different parents.
+    position order it is the node's path. `listed` are the cursors of the list in its own order, which a list has that
+    is only counted (`are_own`); `is_deep` is whether its nodes have different parents.
     """
 
     ordering: Ordering
     owner: str
-    listed: Cursors
+    listed: ListCursors
     is_deep: bool
+    are_own: bool
 
     def cursor(self, record: Record) -> str:
+        if self.are_own:
+            return self.listed.cursor(record)
         values = msgspec.json.encode(self.ordering.plain_values(record)).decode()
         return encode_cursor(CursorKind.SORTED, self.owner, f"{values}\n{self.position(record)}")
 
     def position(self, record: Record) -> str:
         match self.ordering.place:
+            case _ if self.are_own:
+                return self.listed.position(record)
             case PlaceOrder.KEY if self.is_deep:
                 return key_position(record) + self.listed.position(record)
             case PlaceOrder.KEY | PlaceOrder.PATH if not self.is_deep:
@@ -78,6 +82,8 @@ class SortedCursors:
 
     def decode(self, cursor: str) -> Position:
         """The position of a cursor; raises BadCursor for one of another list, order or condition."""
+        if self.are_own:
+            return [], self.listed.decode(cursor)
         values, _, position = decode_cursor(cursor, CursorKind.SORTED, self.owner).partition("\n")
         try:
             return self.ordering.checked(msgspec.json.decode(values)), position
@@ -248,9 +254,8 @@ class _Making:
     """The page of one list, as it is made of what was cached, and of what is read.
 
     `whole` is the whole list, or those of its nodes that may meet the conditions; None where it is not needed, or not
-    read. `plain` is the page of a list that is only counted, `where` the condition, once children were read with what
-    they decide, `more` the number of nodes that were read beside the list, and `places` are those of its nodes in
-    position order.
+    read. `_where` is the condition, with what it found once children were read, `_more` the number of nodes that were
+    read beside the list, and `_places` are those of its nodes in position order.
     """
 
     def __init__(self, request: Request, requested: ListRequest) -> None:
@@ -269,7 +274,7 @@ class _Making:
         request, requested = self._request, self.requested
         if request.grants is not None or not requested.relation.is_cacheable:
             return
-        for key in requested.result_keys:
+        for key in requested.result_keys if requested.relation.takes_whole_list else ():
             found: Made | None = request.state.pages.get(requested.partition, key)
             if found is not None:
                 self._cached[key] = found
@@ -286,19 +291,18 @@ class _Making:
         requested, relation = self.requested, self.requested.relation
         if self.error is not None:
             return []
-        parts = [] if relation.is_sorted else [requested.of(relation.without_facets) if relation.facets else requested]
-        if self.whole is None and any(key not in self._cached for key in requested.result_keys):
-            parts.append(requested.of(relation.whole))
-            if relation.is_by_position and requested.sorted_key not in self._cached:
-                parts += read_together(self._request, requested)
-        return parts
+        if not relation.takes_whole_list:
+            return [requested.of(relation.without_facets) if relation.facets else requested]
+        if self.whole is not None or all(key in self._cached for key in requested.result_keys):
+            return []
+        return [requested.of(relation.whole), *(read_together(self._request, requested) if self._is_placed else ())]
 
     def take(self, outcomes: list[Outcome]) -> None:
         """Take the outcomes of its parts."""
-        if not self.requested.relation.is_sorted and outcomes:
-            self._plain = outcomes.pop(0)
-        if outcomes:
+        if outcomes and self.requested.relation.takes_whole_list:
             self.whole, *self._between = outcomes
+        elif outcomes:
+            (self._plain,) = outcomes
 
     @property
     def read_nodes(self) -> Sequence[Record]:
@@ -318,8 +322,12 @@ class _Making:
 
     @property
     def needs_places(self) -> bool:
-        relation, is_made = self.requested.relation, self.requested.sorted_key in self._cached
-        return relation.is_by_position and isinstance(self.whole, Page) and self.error is None and not is_made
+        return self._is_placed and isinstance(self.whole, Page) and self.error is None
+
+    @property
+    def _is_placed(self) -> bool:
+        """Whether its nodes are to be put into position order."""
+        return self.requested.relation.is_by_position and self.requested.sorted_key not in self._cached
 
     async def read_places(self, read: Read) -> None:
         """Read the places of its nodes in position order."""
@@ -355,7 +363,7 @@ class _Making:
             request.budget.spend_nodes(max(one.size for one in made.values()), requested.description, compared=True)
         request.state.partitions_read.update(*[one.partitions for one in made.values()])
         page = self._plain
-        if relation.is_sorted:
+        if relation.takes_whole_list:
             found = made[requested.sorted_key]
             assert isinstance(found, SortedList)  # noqa: S101 - by its key
             page = found.page(relation.arguments, total=relation.total)
@@ -405,12 +413,13 @@ class _Making:
     async def _sorted(self, size: int, partitions: frozenset[str]) -> SortedList:
         requested, relation, places = self.requested, self.requested.relation, self._places
         ordering, owner = relation.arguments.ordering, f"{requested.cursor_kind}{requested.owner.id}"
-        cursors = SortedCursors(ordering, f"{owner}\n{relation.order_digest}", requested.cursors, requested.is_deep)
-        if not relation.is_by_position:
-            records = await ordering.sorted(await self._meeting(), cursors.position)
-            return SortedList(records, cursors, size, partitions)
-        records = await ordering.sorted(await self._meeting(), lambda record: places[child_key(record)])
-        return SortedList(records, cursors, size, partitions, list(map(cursors.position, records)))
+        name, are_own = f"{owner}\n{relation.order_digest}", not relation.is_sorted
+        cursors = SortedCursors(ordering, name, requested.cursors, requested.is_deep, are_own)
+        records = await self._meeting()
+        if relation.is_by_position:
+            records = await ordering.sorted(records, lambda record: places[child_key(record)])
+            return SortedList(records, cursors, size, partitions, list(map(cursors.position, records)))
+        return SortedList(await ordering.sorted(records, cursors.position), cursors, size, partitions)
 
     async def _put(self, key: Hashable, found: Made) -> None:
         if isinstance(found, CountedFacets):

@@ -99,6 +99,11 @@ class FacetsRequest:
         """Whether counts of levels answer it."""
         return [one.value.name for one in self.fields] == ["level"]
 
+    @cached_property
+    def of_nothing(self) -> list[ListFacet]:
+        """The facets of an empty list."""
+        return [ListFacet(one.label, [], 0, 0) for one in self.fields]
+
     async def of_levels(self, counts: Counts) -> list[ListFacet]:
         """The facets of a list with so many nodes of each level."""
         counted = _Counted(self.fields[0])
