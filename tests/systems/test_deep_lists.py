@@ -2,6 +2,7 @@
 and their reads.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ from graph.hierarchies.attribute import attribute
 from graph.hierarchies.node import Node
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
+from store.engine import ReadUsage
 from store.model.keys import Path, encode_segment, first_rank, last_segment
 from store.model.records import Record
 from store.sqlite.store import SQLiteStore
@@ -200,9 +202,20 @@ async def pages_of(ask: Any, listing: str, size: str) -> list[str]:
         place = f', after: "{info["endCursor"]}"' if size == "first" else f', before: "{info["startCursor"]}"'
 
 
-@pytest.mark.parametrize("seed", range(examples(8, 100)))
+def facet_of(records: list[Record], name: str) -> dict[str, Any]:
+    """What a facet has of these nodes."""
+    found = [one.attributes[name] for one in records if name in one.attributes]
+    values: list[Any] = sorted(Counter(found).items(), key=lambda one: (-one[1], one[0]))
+    return {
+        "missingCount": len(records) - len(found),
+        "minimum": str(min(found)) if found else None,  # type: ignore[type-var]  # numbers
+        "values": [{"value": str(value), "count": count} for value, count in values],
+    }
+
+
+@pytest.mark.parametrize("seed", range(examples(4, 100)))
 async def test_lists_have_what_brute_force_finds(store, seed):
-    random = Random(seed)
+    random = Random(seed)  # noqa: S311 - no secret
     model = shop(random, 150)
     await model.plant(store)
     grants = random.sample([one for one in model.nodes if len(one) < 4], 3)
@@ -232,7 +245,8 @@ async def test_lists_have_what_brute_force_finds(store, seed):
                 order = order or ([] if levels else [("POSITION", "ASC")])
         if who is somebody and field != "roots" and not any(owner.path[: len(top)] == top for top in tops):
             continue
-        listed = [one for one in listed if (not levels or one.level in levels) and meets(model, one, where)]
+        of_levels = [one for one in listed if not levels or one.level in levels]
+        listed = [one for one in of_levels if meets(model, one, where)]
         text = arguments(where, levels, order)
         document = f"it: {'shelves' if field == 'roots' else field}({text}{', ' if text else ''}%s)"
 
@@ -248,3 +262,159 @@ async def test_lists_have_what_brute_force_finds(store, seed):
         expected = in_order(model, listed, starts, order)
         for size in ("first", "last"):
             assert await pages_of(ask, document, size) == expected, (document, who)
+        told = "facets(fields: [PRICE, WEIGHT]) { missingCount minimum values { value count } }"
+        if (found := await ask(document % "first: 0", told)) is not None:
+            for facet, name in zip(found["facets"], ("price", "weight"), strict=True):
+                others = {one: inner for one, inner in where.items() if one != name}
+                assert facet == facet_of([one for one in of_levels if meets(model, one, others)], name), document
+
+
+WARES = [(("r",), "ROOM"), *[(("r", f"w{n:02}"), "WARE", f"W{n}", {"weight": n, "price": 50 - n}) for n in range(50)]]
+WARES += [
+    (("r", f"w{n:02}", f"k{kind}"), "KIND", "K", {"color": ("red", "blue")[n % 2], "price": 10 * n + kind})
+    for n in range(40)
+    for kind in range(3)
+]
+"""A room of fifty wares, forty of which are of three kinds each."""
+
+RED = 'children: {some: {color: {eq: "red"}}}'
+READ = {  # how many items, beside those of the list, and how many nodes are found
+    RED: (120, 20),
+    f"weight: {{lt: 4}}, {RED}": (12, 2),
+    f"or: [{{weight: {{lt: 4}}}}, {{{RED}}}]": (108, 22),
+    'children: {none: {color: {eq: "red"}}}': (120, 30),
+    "children: {some: {}}": (0, 40),
+    "children: {none: {}, level: NOTE}": (0, 50),
+    f"weight: {{gt: 39}}, {RED}": (0, 0),
+    'weight: {lt: 4}, children: {none: {name: {eq: "no"}}, some: {price: {gt: 11}}}': (12, 3),
+}
+
+
+async def test_only_children_are_read_that_decide_if_a_node_is_in_the_list(store):
+    await plant(store, Shelf, WARES)
+    asked = Client(store, Shelf)
+    plain = await asked.ask('{ room(path: "r") { children { nodes { path } } } }')
+    for where, (items, nodes) in READ.items():
+        reply = await asked.ask(f'{{ room(path: "r") {{ children(where: {{{where}}}) {{ nodes {{ path }} }} }} }}')
+        assert not reply.errors, (where, reply.errors)
+        assert (reply.items - plain.items, len(reply.data["room"]["children"]["nodes"])) == (items, nodes), where
+        assert (reply.requests - plain.requests, reply.rounds - plain.rounds) == ((1, 1) if items else (0, 0)), where
+
+
+async def test_further_pages_and_facets_read_the_version_of_the_tree_alone(store):
+    await plant(store, Shelf, WARES)
+    asked = Client(store, Shelf, page_cache=PageCache(10_000_000, TreeVersionCache(0.0)))
+    query = """{ room(path: "r") { it: %s {
+      nodes { path } totalCount pageInfo { endCursor } facets(fields: [PRICE]) { minimum }
+    } } }"""
+    for listing in (
+        f"children(where: {{{RED}}}, orderBy: {{field: PRICE}}, first: 2%s)",
+        f"descendants(level: WARE, where: {{{RED}}}, orderBy: {{field: POSITION}}, first: 2%s)",
+        "descendants(level: KIND, orderBy: [{field: WEIGHT}, {field: POSITION, direction: DESC}], first: 2%s)",
+    ):
+        for _ in range(2):  # the version is settled
+            cursor = (await asked.ask(query % listing % "")).data["room"]["it"]["pageInfo"]["endCursor"]
+        reply = await asked.ask(query % listing % f', after: "{cursor}"')
+        assert not reply.errors, reply.errors
+        expected = (0, 0) if isinstance(store, SQLiteStore) else (1, 1.0)
+        assert (reply.requests, reply.units) == expected, listing
+
+
+async def test_the_children_of_nested_lists_are_read_together(store):
+    """Fifty lists below those of one list, and the prices from which wares are sold."""
+    rows: list[Any] = [(("r",), "ROOM"), *[(("r", f"s{n:02}"), "ROOM") for n in range(50)]]
+    rows += [((*room, f"w{n}"), "WARE", "W", {"price": n}) for room, _ in rows[1:] for n in range(4)]
+    rows += [((*row[0], f"k{n}"), "KIND", "K", {"price": n + 2}) for row in rows if row[1] == "WARE" for n in range(2)]
+    await plant(store, Shelf, rows)
+    asked = Client(store, Shelf)
+    query = '{ room(path: "r") { children { nodes { children%s { totalCount nodes { path %s } } } } } }'
+    plain, deep = await asked.ask(query % ("", "")), await asked.ask(query % ("", "children { nodes { path } }"))
+    reply = await asked.ask(query % ("(where: {children: {some: {price: {gte: 3}}}, price: {lt: 2}})", ""))
+    assert [one["children"]["totalCount"] for one in reply.data["room"]["children"]["nodes"]] == [2] * 50
+    assert (reply.rounds, reply.requests) == (plain.rounds + 1, plain.requests + 1)
+    prices = await asked.ask(query % ("", "children(first: 0) { facets(fields: [PRICE]) { minimum } }"))
+    assert prices.data["room"]["children"]["nodes"][7]["children"]["nodes"][1]["children"]["facets"] == [
+        {"minimum": "2"}
+    ]
+    assert (prices.rounds, prices.requests, prices.items) == (deep.rounds, deep.requests, deep.items)
+
+
+async def test_nodes_in_between_are_read_with_a_list_in_position_order_or_by_key_where_they_are_few(store):
+    rows: list[Any] = [(("r",), "ROOM"), *[(("r", f"s{n:03}"), "ROOM") for n in range(300)]]
+    rows += [(("r", f"s{n:03}", f"w{n}"), "WARE") for n in range(3)]
+    rows += [(("r", f"s{n:03}", f"n{note}"), "NOTE") for n in range(300) for note in range(2)]
+    await plant(store, Shelf, rows)
+    asked = Client(store, Shelf)
+    for level, more in {"WARE": (1, 1, 3), "NOTE": (2, 0, 303)}.items():
+        query = f'{{ room(path: "r") {{ descendants(level: {level}, first: 5%s) {{ nodes {{ path }} }} }} }}'
+        plain = await asked.ask(query % ", orderBy: {field: NAME}")
+        reply = await asked.ask(query % ", orderBy: {field: POSITION}")
+        assert not reply.errors
+        found = tuple(getattr(reply, one) - getattr(plain, one) for one in ("requests", "rounds", "items"))
+        assert found == more, level
+    listed = "shelves(level: NOTE, orderBy: {field: %s}, first: 5) { nodes { path } }"
+    plain, reply = [await asked.ask(f"{{ {listed % field} }}") for field in ("NAME", "POSITION")]
+    assert (reply.requests - plain.requests, reply.items - plain.items) == (2, 303)
+
+
+async def test_children_count_as_compared_nodes_and_are_refused_before_they_are_read(store):
+    await plant(store, Shelf, WARES)
+    query = f'{{ room(path: "r") {{ children(where: {{{RED}}}) {{ totalCount }} }} }}'
+    for units, is_met in ((9.0, True), (8.0, False)):
+        reply = await Client(store, Shelf, budget=BudgetLimits(read_units=units)).ask(query)
+        assert bool(reply.errors) is not is_met
+    assert reply.errors[0]["extensions"]["code"] == "BUDGET_EXCEEDED"
+    assert "The children of r/w00 and 39 other lists would be 120 nodes" in reply.errors[0]["message"]
+    assert reply.items < 60
+
+
+REFUSED = {
+    "children: {}": "children in where has neither some nor none",
+    "children: {some: {children: {some: {}}}}": "children inside of children",
+    "children: {some: {not: {children: {none: {}}}}}": "children inside of children",
+    "children: {some: null}": "some of children is null in where",
+    "children: {some: {}, level: null}": "level of children is null in where",
+    "children: {some: {}, level: []}": "level of children is empty in where",
+    "not: {not: {not: {not: {children: {some: {}}}}}}": "where has more than 5 levels",
+    f"children: {{some: {{or: [{', '.join(['{}'] * 50)}]}}}}": "where has more than 50 conditions",
+    "children: {some: {color: {isNull: false}}}": "ROOM has no children with color",
+    "children: {some: {}, level: KIND}": "ROOM has no such children",
+}
+
+
+async def test_conditions_that_no_list_has_are_refused_before_anything_is_read(store):
+    asked = Client(store, Shelf)
+    for where, message in REFUSED.items():
+        reply = await asked.ask(f"{{ shelves(where: {{{where}}}) {{ totalCount }} }}")
+        assert [message in error["message"] for error in reply.errors] == [True], (where, reply.errors)
+        assert reply.errors[0]["extensions"]["code"] == "BAD_USER_INPUT"
+        assert reply.requests == 0
+    kinds = 'level: KIND, where: {children: {some: {color: {eq: "red"}}}}'
+    (error,) = (await asked.ask(f"{{ shelves({kinds}) {{ totalCount }} }}")).errors
+    assert "KIND has no such children" in error["message"]
+
+
+async def test_a_cursor_in_position_order_is_the_path_of_a_node_wherever_it_is_now(store):
+    rows: list[Any] = [(("r",), "ROOM"), *[(("r", room), "ROOM") for room in "ab"]]
+    rows += [(("r", room, ware), "WARE") for room in "ab" for ware in "xyz"]
+    await plant(store, Shelf, rows)
+    asked, hierarchy, writer = Client(store, Shelf), Shelf.definition(), Writer(store)
+    listing = "descendants(orderBy: {field: POSITION}, level: WARE%s) { edges { cursor node { path } } }"
+    query = f'{{ room(path: "r") {{ {listing} }} }}'
+
+    async def edges(place: str = "") -> list[dict[str, Any]]:
+        reply = await asked.ask(query % place)
+        assert not reply.errors, reply.errors
+        return [(one["node"]["path"][2:], one["cursor"]) for one in reply.data["room"]["descendants"]["edges"]]
+
+    assert [path for path, _ in await edges()] == "a/x a/y a/z b/x b/y b/z".split()
+    cursor = dict(await edges())["a/y"]
+    await writer.write(reorder(hierarchy, ("r", "b"), Side.BEFORE, ("r", "a")), ReadUsage())
+    await writer.write(reorder(hierarchy, ("r", "a", "y"), Side.LAST), ReadUsage())
+    assert [path for path, _ in await edges()] == "b/x b/y b/z a/x a/z a/y".split()
+    assert await edges(f', after: "{cursor}"') == []
+    assert [path for path, _ in await edges(f', before: "{cursor}", last: 2')] == ["a/x", "a/z"]
+    await writer.write(Move(hierarchy, ("r", "a", "y"), ("r", "b", "v")), ReadUsage())
+    (error,) = (await asked.ask(query % f', after: "{cursor}"')).errors
+    assert error["extensions"]["code"] == "BAD_CURSOR"
+    assert "has moved or is gone" in error["message"]
