@@ -87,6 +87,7 @@ DEFINITIONS = {name: cls.definition() for name, cls in CLASSES.items()}
 NODES = 30  # that a search reads itself, in these tests
 ITEMS = 40  # that a search of a tree reads
 MOVED = 6  # nodes whose moves a search reads
+REQUIRED = {"n": "n: 1", "fields": "fields: [LEVEL]"}
 common = settings(suppress_health_check=list(HealthCheck), deadline=None, phases=set(Phase) - {Phase.shrink})
 
 
@@ -205,7 +206,8 @@ def every_field(kind: Any, expanded: set[str]) -> Iterator[str]:
     expanded.add(kind.name)
     for name, one in fields.items():
         if not is_leaf_type(inner := get_named_type(one.type)):
-            given = "(n: 1)" if any(map(is_required_argument, one.args.values())) else ""
+            needed = {name for name, argument in one.args.items() if is_required_argument(argument)}
+            given = f"({REQUIRED[needed.pop()]})" if needed else ""
             yield from (f"{{ {name}{given} {below} }}" for below in every_field(inner, expanded))
 
 
@@ -213,6 +215,7 @@ QUERY = core_schema(schema_of(*CLASSES.values())[0]).query_type
 OWN = {name: [*every_field(get_named_type(QUERY.fields[f"{name}Node"].type), set())] for name in CLASSES}
 """All that can be asked of a node."""
 FOUND = "nodes { path } complete"
+COUNTED = "facets(fields: [LEVEL]) { missingCount values { value count } }"
 LISTS = ("", "(first: 2)", "(last: 2)", "(orderBy: {field: KEY, direction: DESC})", '(where: {key: {gte: "n001"}})')
 
 
@@ -226,12 +229,16 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
 
     orders = ("(first: 1)", "(last: 1)", "(orderBy: {field: NAME})", "(orderBy: {field: PATH, direction: DESC})")
     orders += ('(where: {name: {contains: "a"}})', f"(level: {inner})", f"(level: {outer}, first: 2)")
-    add(many, ("", *orders), "nodes { path childCount descendantCount } totalCount pageInfo { endCursor }")
+    add(
+        many,
+        ("", *orders),
+        f"nodes {{ path childCount descendantCount }} totalCount pageInfo {{ endCursor }} {COUNTED}",
+    )
     own = (top, (*top, "a0"), (*top, "a0", "n000"), (*top, "no"))
     for path in (*own, top[:-1] or ("I",), ("H",), ("H", "h"), ("T",), ("T", "s"), *EDITED):
         at, node_id = f'(path: "{format_path(path)}")', f'(id: "{hierarchy}:{"-".join(path)}")'
         for some in (*LISTS, f"(level: {outer})", f"(level: {inner}, first: 1)"):
-            lists = [f"{one}{some} {{ nodes {{ path }} totalCount }}" for one in ("children", "descendants")]
+            lists = [f"{one}{some} {{ nodes {{ path }} totalCount {COUNTED} }}" for one in ("children", "descendants")]
             add(f"{hierarchy}Node", [at], f"path parent {{ path }} {' '.join(lists)}")
         deep = f"descendants(maxDepth: 2, level: {inner}) {{ totalCount nodes {{ path }} }}"
         add(hierarchy, [at], deep)
@@ -372,7 +379,7 @@ async def test_a_response_depends_on_nothing_of_its_caller_but_what_it_may_read(
     server, differing, cached, expanded = Server(store, *CLASSES.values()), set(), set(), set()
     who = caller("write:plot/T", name="editor"), caller("read:plot/T")
     for name, asked in (queries("plot", [("T",)]) | queries("crate", [("T",)])).items():
-        head = asked[0][2 : asked[0].index(")" if "(" in asked[0] else " {") + 1]
+        head = asked[0][2:].partition(" {")[0]
         for below in every_field(get_named_type(QUERY.fields[name].type), expanded):
             (_, first), (how, second) = [await server.how(one, f"{{ {head} {below} }}") for one in who]
             differing |= {name} if first != second else set()

@@ -141,7 +141,7 @@ def _walk(session: Session, step: Step) -> None:
     """A list by pages of some size, forwards and then backwards, a history forwards alone, on both servers in turns."""
     trees = session.trees
     node = trees.at(step["path"]) if "path" in step else None
-    if step["kind"] != "roots" and node is None:
+    if (step["kind"] != "roots" and node is None) or lists.is_refused(step["kind"], node, step["with"]):
         return
     whole = [each["id"] for each in lists.whole_list(trees, step["kind"], node, step["with"])]
     shown = len(session.shown)
