@@ -6,7 +6,6 @@ not decide it. The planner makes one range of the children of many nodes, where 
 
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from resolvers.lists.arguments import NOTHING, Asked, ConnectionArguments, Page, Relation, RelationKind
 from resolvers.lists.list_request import ListRequest
@@ -18,20 +17,14 @@ from store.concurrency import in_chunks
 from store.model.records import Record
 
 ReadAsked = Callable[[Request, Sequence[Asked]], Awaitable[list[Page | Exception]]]
-
-
-class ChildrenRead(NamedTuple):
-    """The condition of a list with what its conditions on children found, and the number of children that were read."""
-
-    where: Condition
-    size: int
+Found = tuple[Condition, int] | Exception
 
 
 async def read_children(
     request: Request, lists: Sequence[tuple[ListRequest, Sequence[Record]]], read: ReadAsked
-) -> list[ChildrenRead | Exception]:
-    """What the conditions on children found, for each of these lists with its nodes, or the error in its place; `read`
-    reads lists of the children of nodes.
+) -> list[Found]:
+    """For each of these lists with its nodes its condition, with what was read for those on children, and how many
+    nodes these are, or the error in its place; `read` reads the lists that relations lead to from their nodes.
     """
     relations: dict[tuple[str, ...], Relation] = {}
     asked: list[Asked] = []
@@ -40,7 +33,7 @@ async def read_children(
         arguments = ConnectionArguments(levels=levels, compared=True)
         relation = relations.setdefault(levels, Relation(RelationKind.CHILDREN, arguments, NOTHING))
         asked.append((relation, await tested(records, _needs_children(requested.relation))))
-    pages, found = iter(await read(request, asked)), list[ChildrenRead | Exception]()
+    pages, found = iter(await read(request, asked)), list[Found]()
     for (requested, _), (_, owners) in zip(lists, asked, strict=True):
         found.append(await _read_for(requested.relation.arguments.where, list(islice(pages, len(owners)))))
     return found
@@ -66,7 +59,7 @@ def _needs_children(relation: Relation) -> Test:
     return test
 
 
-async def _read_for(where: Condition | None, pages: Sequence[Page | Exception]) -> ChildrenRead | Exception:
+async def _read_for(where: Condition | None, pages: Sequence[Page | Exception]) -> Found:
     children: list[Record] = []
     for page in pages:
         if isinstance(page, Exception):
@@ -78,4 +71,4 @@ async def _read_for(where: Condition | None, pages: Sequence[Page | Exception]) 
         async for chunk in in_chunks(await tested(children, one.test_child)):
             found.update([child.siblings for child in chunk])
     assert where is not None  # noqa: S101 - it has a condition on children
-    return ChildrenRead(with_having(where, having), len(children))
+    return with_having(where, having), len(children)

@@ -29,13 +29,15 @@ def read_together(request: Request, requested: ListRequest) -> list[ListRequest]
 
 
 async def read_places(
-    request: Request, requested: ListRequest, records: Sequence[Record], known: Iterable[Record], read: Read
+    request: Request, requested: ListRequest, records: Sequence[Record], known: Sequence[Record], read: Read
 ) -> tuple[Places, int]:
     """The places of nodes of a list in its order, and how many others were read for them.
 
     `known` are nodes that were read before. Raises BudgetExceeded and the error of a failed read.
     """
-    ranks = {child_key(one): one.rank for one in known}
+    ranks: dict[str, str] = {}
+    async for chunk in in_chunks(known):
+        ranks.update({child_key(one): one.rank for one in chunk})
     starts = [child_key(one) for one in requested.starts]
     families, seen, missing = defaultdict[str, list[str]](list), {*starts}, dict[Key, str]()
     async for chunk in in_chunks(records):

@@ -27,16 +27,16 @@ from resolvers.lists.arguments import (
     page_of,
 )
 from resolvers.lists.candidates import read_candidates
-from resolvers.lists.child_conditions import ChildrenRead, ReadAsked, read_children
+from resolvers.lists.child_conditions import ReadAsked, read_children
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, ListRequest
 from resolvers.lists.position_order import Places, Read, read_places, read_together
 from resolvers.session.budget import raise_first_error
 from resolvers.session.cache import RECORD_BYTES
 from resolvers.session.request import Request
 from resolvers.sorting.children import child_key, comparisons_in
-from resolvers.sorting.conditions import check_levels, key_position, tested
+from resolvers.sorting.conditions import Condition, check_levels, key_position, tested
 from resolvers.sorting.facets import FacetsRequest, ListFacet, count_facets
-from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
+from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue, of_each
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, CladeError, shorten
 from store.model.records import Record
@@ -150,12 +150,8 @@ class SortedList:
         after, before = [
             None if one is None else self.cursors.decode(one) for one in (arguments.after, arguments.before)
         ]
-        if self.positions is not None:
-            lo = 0 if after is None else self._index(after) + 1
-            hi = len(self.records) if before is None else self._index(before)
-        else:
-            lo = 0 if after is None else bisect_right(self.records, self._key(after), key=self._key_of)
-            hi = len(self.records) if before is None else bisect_left(self.records, self._key(before), key=self._key_of)
+        lo = 0 if after is None else self._index(after, bisect_right)
+        hi = len(self.records) if before is None else self._index(before, bisect_left)
         limit = len(self.records) if arguments.limit is None else arguments.limit
         if arguments.last is not None:
             records = list(self.records[max(lo, hi - limit) : hi])[::-1]
@@ -163,15 +159,15 @@ class SortedList:
             records = list(self.records[lo : min(hi, lo + limit)])
         return page_of(records, arguments, len(self.records) if total else None, self.cursors)
 
-    def _index(self, position: Position) -> int:
-        """The index of the node of a cursor in position order."""
-        assert self.positions is not None  # noqa: S101 - of lists in position order
+    def _index(self, position: Position, bisect: Callable[..., int]) -> int:
+        """The index of the first node after a cursor, or with `bisect_left` not before it."""
+        if self.positions is None:
+            return bisect(self.records, self._key(position), key=self._key_of)
         try:
-            return self.positions.index(position[1])
+            return self.positions.index(position[1]) + (bisect is bisect_right)
         except ValueError:
-            raise BadCursor(
-                "The node of the cursor has moved or is gone, or it is no longer in the list; start again without it."
-            ) from None
+            message = "The node of the cursor has moved, or is no longer in the list; start again without it."
+            raise BadCursor(message) from None
 
     @cached_property
     def _key(self) -> Callable[[Position], Any]:
@@ -254,8 +250,8 @@ class _Making:
     """The page of one list, as it is made of what was cached, and of what is read.
 
     `whole` is the whole list, or those of its nodes that may meet the conditions; None where it is not needed, or not
-    read. `_where` is the condition, with what it found once children were read, `_more` the number of nodes that were
-    read beside the list, and `_places` are those of its nodes in position order.
+    read. `_where` is the condition, with what was read for its conditions on children, `_more` the number of nodes that
+    were read beside the list, and `_places` are those of its nodes in position order.
     """
 
     def __init__(self, request: Request, requested: ListRequest) -> None:
@@ -313,8 +309,8 @@ class _Making:
     def needs_children(self) -> bool:
         return isinstance(self.whole, Page) and any(comparisons_in(self._where))
 
-    def take_children(self, found: ChildrenRead | Exception) -> None:
-        """Take what the conditions on children found."""
+    def take_children(self, found: tuple[Condition, int] | Exception) -> None:
+        """Take what was read for the conditions on children, and how many nodes these are."""
         if isinstance(found, Exception):
             self.error = found
         else:
@@ -335,11 +331,11 @@ class _Making:
             raise_first_error(self._between)
             between = [record for page in self._between if isinstance(page, Page) for record in page.records]
             known = [*self.requested.starts, *self.read_nodes, *between]
-            found = await read_places(self._request, self.requested, await self._meeting(), known, read)
-        except Exception as error:
+            listed = await self._meeting()
+            self._places, others = await read_places(self._request, self.requested, listed, known, read)
+            self._more += len(between) + others
+        except Exception as error:  # also of a failed read
             self.error = error
-        else:
-            self._places, self._more = found[0], self._more + len(between) + found[1]
 
     async def page(self) -> Outcome:
         """The page, or the error in its place."""
@@ -411,15 +407,16 @@ class _Making:
         return self._met
 
     async def _sorted(self, size: int, partitions: frozenset[str]) -> SortedList:
-        requested, relation, places = self.requested, self.requested.relation, self._places
+        requested, relation = self.requested, self.requested.relation
         ordering, owner = relation.arguments.ordering, f"{requested.cursor_kind}{requested.owner.id}"
         name, are_own = f"{owner}\n{relation.order_digest}", not relation.is_sorted
         cursors = SortedCursors(ordering, name, requested.cursors, requested.is_deep, are_own)
-        records = await self._meeting()
+        place: Callable[[Record], Any] = cursors.position
         if relation.is_by_position:
-            records = await ordering.sorted(records, lambda record: places[child_key(record)])
-            return SortedList(records, cursors, size, partitions, list(map(cursors.position, records)))
-        return SortedList(await ordering.sorted(records, cursors.position), cursors, size, partitions)
+            place = lambda record: self._places[child_key(record)]  # noqa: E731
+        records = await ordering.sorted(await self._meeting(), place)
+        positions = await of_each(cursors.position, records) if relation.is_by_position else None
+        return SortedList(records, cursors, size, partitions, positions)
 
     async def _put(self, key: Hashable, found: Made) -> None:
         if isinstance(found, CountedFacets):

@@ -106,11 +106,11 @@ class Ordering:
 
     async def sorted(self, records: Sequence[Record], place: Callable[[Record], Any]) -> list[Record]:
         """The nodes in this order, yielding to the event loop in between; `place` is that of a node."""
-        values: list[Any] = await _of_each(place, records)
+        values: list[Any] = await of_each(place, records)
         numbers = await sorted_numbers(range(len(records)), values, reverse=self.descending)
         found = [records[number] for number in numbers]
         for field in reversed(self.fields):  # sorting is stable
-            values = await _of_each(field.of, found)
+            values = await of_each(field.of, found)
             numbers = [number for number, value in enumerate(values) if value is not None]
             missing = [number for number, value in enumerate(values) if value is None]
             numbers = await sorted_numbers(numbers, values, reverse=field.descending)
@@ -139,7 +139,8 @@ class Ordering:
         return 0
 
 
-async def _of_each(value: Callable[[Record], Any], records: Sequence[Record]) -> list[Any]:
+async def of_each(value: Callable[[Record], Any], records: Sequence[Record]) -> list[Any]:
+    """A value of each node."""
     values: list[Any] = []
     async for chunk in in_chunks(records, NODES_A_CHUNK):
         values += map(value, chunk)
