@@ -438,8 +438,13 @@ class Relation:
             case RelationKind.CHILDREN:
                 return arguments.bounds is not None and ordering.place in (None, PlaceOrder.POSITION)
             case RelationKind.DESCENDANTS:
-                return ordering.place is PlaceOrder.KEY and arguments.max_depth != 1
+                return self.is_by_position or (ordering.place is PlaceOrder.KEY and arguments.max_depth != 1)
         return ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
+
+    @property
+    def is_by_position(self) -> bool:
+        """Whether nodes of different parents are in the order in which editors put them."""
+        return self.kind is RelationKind.DESCENDANTS and self.arguments.ordering.place is PlaceOrder.POSITION
 
     @cached_property
     def is_plain(self) -> bool:

@@ -220,6 +220,7 @@ NEAR = """(where: {near: {latitude: 10, longitude: 20, kilometers: 60}}, orderBy
     totalCount edges { kilometers node { path } } }"""
 COUNTED = "facets(fields: [LEVEL]) { missingCount values { value count } }"
 LISTS = ("", "(first: 2)", "(last: 2)", "(orderBy: {field: KEY, direction: DESC})", '(where: {key: {gte: "n001"}})')
+LISTS += ("(orderBy: {field: POSITION, direction: DESC}, first: 2)", '(where: {children: {some: {name: {gte: "a"}}}})')
 
 
 def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
@@ -232,6 +233,8 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
 
     orders = ("(first: 1)", "(last: 1)", "(orderBy: {field: NAME})", "(orderBy: {field: PATH, direction: DESC})")
     orders += ('(where: {name: {contains: "a"}})', f"(level: {inner})", f"(level: {outer}, first: 2)")
+    orders += tuple([f"({one}, orderBy: {{field: POSITION}})" for one in ("first: 9", f"level: {inner}")])
+    orders += ('(where: {children: {some: {key: {gte: "n"}}}})', "(where: {children: {none: {childCount: {gt: 0}}}})")
     add(
         many,
         ("", *orders),

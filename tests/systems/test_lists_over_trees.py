@@ -18,7 +18,6 @@ ROWS.append((("9", "direct"), "CITY", "n", {"population": 25}))
 """Seven countries with states and cities, which are at two depths."""
 
 REFUSED = {
-    "level: CITY, orderBy: {field: POSITION}": "use PATH or KEY",
     'where: {timezone: {gte: ""}}': "COUNTRY has no timezone. Give level: with a level that has it",
     'where: {and: [{squareFeet: {isNull: false}}, {name: {ne: "x"}}]}': "COUNTRY has no squareFeet",
     'level: [REGION, STATE], where: {not: {timezone: {ne: "x"}}}': "REGION has no timezone; STATE has no timezone",
