@@ -231,6 +231,8 @@ def _near(session: Session, step: Step) -> None:
         scope, more = [node for node in trees.nodes.values() if len(trees.keys(node)) == 1], {}
     near = {**dict(zip(("latitude", "longitude"), step["at"], strict=True)), "kilometers": step["kilometers"]}
     given = {"where": {"near": near}, "orderBy": [{"field": Word("DISTANCE")}], "first": step["first"], **more}
+    if under and lists.is_refused("descendants", trees.at(under), given):
+        return  # of cards and slips, which have no coordinates
     field = f"{arguments(given)} {{ totalCount edges {{ kilometers node {{ id }} }} }}"
     text = f"things{field}" if under is None else f"thing(path: {literal(under)}) {{ descendants{field} }}"
     shown = len(session.shown)
