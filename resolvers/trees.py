@@ -121,8 +121,7 @@ class TreesList(HierarchyList, frozen=True, eq=False, dict=True):
     def description(self) -> str:
         return f"The nodes of {self.hierarchy} in all trees"
 
-    @property
-    def starts(self) -> Sequence[Record]:
+    async def starts(self, request: Request) -> Sequence[Record]:
         return self.tops
 
     def between(self, hierarchy: Hierarchy) -> Self | None:

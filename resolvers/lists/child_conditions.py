@@ -12,7 +12,7 @@ from resolvers.lists.list_request import ListRequest
 from resolvers.session.request import Request
 from resolvers.sorting.children import ChildrenComparison, bounds, comparisons_in, with_having
 from resolvers.sorting.conditions import Condition, Test, tested
-from resolvers.sorting.facets import own_conditions
+from resolvers.sorting.facets import FacetsRequest, own_conditions
 from store.concurrency import in_chunks
 from store.model.records import Record
 
@@ -21,21 +21,21 @@ Found = tuple[Condition, int] | Exception
 
 
 async def read_children(
-    request: Request, lists: Sequence[tuple[ListRequest, Sequence[Record]]], read: ReadAsked
+    request: Request, lists: Sequence[tuple[ListRequest, Condition | None, Sequence[Record]]], read: ReadAsked
 ) -> list[Found]:
-    """For each of these lists with its nodes its condition, with what was read for those on children, and how many
-    nodes these are, or the error in its place; `read` reads the lists that relations lead to from their nodes.
+    """The conditions of lists, given with their nodes, with what was read for those on children, and how many nodes
+    these are, or the error in its place; `read` reads the lists that relations lead to from nodes.
     """
     relations: dict[tuple[str, ...], Relation] = {}
     asked: list[Asked] = []
-    for requested, records in lists:
-        levels = _levels(requested.relation.arguments.where, len(request.hierarchies[requested.hierarchy].levels))
+    for requested, where, records in lists:
+        levels = _levels(where, len(request.hierarchies[requested.hierarchy].levels))
         arguments = ConnectionArguments(levels=levels, compared=True)
         relation = relations.setdefault(levels, Relation(RelationKind.CHILDREN, arguments, NOTHING))
-        asked.append((relation, await tested(records, _needs_children(requested.relation))))
+        asked.append((relation, await tested(records, _needs_children(where, requested.relation.facets))))
     pages, found = iter(await read(request, asked)), list[Found]()
-    for (requested, _), (_, owners) in zip(lists, asked, strict=True):
-        found.append(await _read_for(requested.relation.arguments.where, list(islice(pages, len(owners)))))
+    for (_, where, _), (_, owners) in zip(lists, asked, strict=True):
+        found.append(await _read_for(where, list(islice(pages, len(owners)))))
     return found
 
 
@@ -45,10 +45,9 @@ def _levels(where: Condition | None, count: int) -> tuple[str, ...]:
     return tuple(sorted(levels)) if len(levels) < count else ()
 
 
-def _needs_children(relation: Relation) -> Test:
+def _needs_children(where: Condition | None, facets: Sequence[FacetsRequest]) -> Test:
     """Whether the children of a node decide if it is in the list, or counts for one of its facets."""
-    fields = [field for facets in relation.facets for field in facets.fields]
-    others, own = own_conditions(relation.arguments.where, fields)
+    others, own = own_conditions(where, [field for one in facets for field in one.fields])
     assert others is not None  # noqa: S101 - no field has a condition on children of its own
     most, least = [bound.test for bound in bounds(others)]
     tests = [condition.test for condition in own.values()]

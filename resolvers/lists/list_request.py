@@ -138,9 +138,8 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         """The list as a message names it."""
         return f"The {self.relation.kind} of {shorten(self.owner.path_text)}"
 
-    @property
-    def starts(self) -> Sequence[Record]:
-        """The nodes at which the list begins: it has no others than these and their descendants."""
+    async def starts(self, request: Request) -> Sequence[Record]:
+        """The nodes at which position order begins: the list has no others than these and their descendants."""
         return [self.owner]
 
     def between(self, hierarchy: Hierarchy) -> Self | None:

@@ -417,4 +417,4 @@ async def test_a_cursor_in_position_order_is_the_path_of_a_node_wherever_it_is_n
     await writer.write(Move(hierarchy, ("r", "a", "y"), ("r", "b", "v")), ReadUsage())
     (error,) = (await asked.ask(query % f', after: "{cursor}"')).errors
     assert error["extensions"]["code"] == "BAD_CURSOR"
-    assert "has moved or is gone" in error["message"]
+    assert "has moved, or is no longer in the list" in error["message"]
