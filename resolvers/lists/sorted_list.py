@@ -7,11 +7,11 @@ the result is cached: its other pages read nothing but the version of the tree. 
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, cmp_to_key
 from itertools import islice
-from typing import Any, Self, overload
+from typing import Any, NamedTuple, Self, overload
 
 import msgspec
 from msgspec.structs import astuple
@@ -26,7 +26,6 @@ from resolvers.lists.arguments import (
     encode_cursor,
     page_of,
 )
-from resolvers.lists.candidates import read_candidates
 from resolvers.lists.child_conditions import ReadAsked, read_children
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, ListRequest
 from resolvers.lists.position_order import Places, Read, read_places, read_together
@@ -46,6 +45,7 @@ _pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().dec
 FACET_VALUE_BYTES = 200  # memory of a value of a facet with its count
 
 Outcome = Page | Exception
+Candidates = Callable[[Request, ListRequest], Awaitable[list[Record] | None]]
 Position = tuple[list[SortValue], str]  # what the list is sorted by, then the place in the list's own order
 
 
@@ -190,16 +190,25 @@ Made = SortedList | CountedFacets
 """What is made of a whole list, and cached."""
 
 
-async def read_sorted(
-    request: Request, lists: Sequence[ListRequest], read: Read, read_asked: ReadAsked
-) -> list[Outcome]:
-    """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists,
-    `read_asked` the lists that relations lead to from their nodes.
+class Readers(NamedTuple):
+    """What reads lists for those that are made of whole ones.
+
+    `pages` reads lists that are neither sorted nor filtered, `asked` those that relations lead to from their nodes, and
+    `candidates` the nodes of a list that may meet its conditions, None where it is to be read whole.
+    """
+
+    pages: Read
+    asked: ReadAsked
+    candidates: Candidates
+
+
+async def read_sorted(request: Request, lists: Sequence[ListRequest], readers: Readers) -> list[Outcome]:
+    """The pages of lists, in order.
 
     An error is in place of each page that it concerns.
     """
     if all(relation.is_plain for relation in {one.relation for one in lists}):
-        return await read(request, lists)
+        return await readers.pages(request, lists)
     if request.grants is None:  # the versions of their trees validate what is made of lists as well
         await request.state.read_versions(one.partition for one in lists if isinstance(one.partition, str))
     makings = [_Making(request, one) for one in lists]
@@ -207,19 +216,19 @@ async def read_sorted(
     for one in makings:
         one.take_cached()
     async for chunk in in_chunks([one for one in makings if one.may_use_items]):
-        found = await request.scheduler.gather_outcomes([read_candidates(request, one.requested) for one in chunk])
-        for one, candidates in zip(chunk, found, strict=True):
-            one.whole = candidates if candidates is None or isinstance(candidates, Exception) else Page(candidates)
+        found = await request.scheduler.gather_outcomes([readers.candidates(request, one.requested) for one in chunk])
+        for one, records in zip(chunk, found, strict=True):
+            one.whole = Page(records) if isinstance(records, list) else records
     parts = [part for one in makings for part in one.parts]
-    outcomes = iter(await read(request, parts) if parts else ())
+    outcomes = iter(await readers.pages(request, parts) if parts else ())
     for one in makings:
         one.take(list(islice(outcomes, len(one.parts))))
     if filtered := [one for one in makings if one.needs_children]:
         nodes = [(one.requested, one.where, one.read_nodes) for one in filtered]
-        for one, found_children in zip(filtered, await read_children(request, nodes, read_asked), strict=True):
+        for one, found_children in zip(filtered, await read_children(request, nodes, readers.asked), strict=True):
             one.take_children(found_children)
     if ordered := [one for one in makings if one.needs_places]:
-        await request.scheduler.gather_all([one.read_places(read) for one in ordered])
+        await request.scheduler.gather_all([one.read_places(readers.pages) for one in ordered])
     pages: list[Outcome] = []
     for number, one in enumerate(makings):
         pages.append(await one.page())
@@ -367,6 +376,7 @@ class _Making:
                 request.budget.spend_nodes(len(page.records), requested.description)
             else:
                 page = Page([], total=page.total)
+            page.near = relation.near
         assert isinstance(page, Page)  # noqa: S101 - an error was raised
         return replace(page, facets=await self._facets(made)) if relation.facets else page
 
