@@ -210,9 +210,10 @@ def every_field(kind: Any, expanded: set[str]) -> Iterator[str]:
 
 
 QUERY = core_schema(schema_of(*CLASSES.values())[0]).query_type
+ABOVE = ("top", "above", "other")  # words of her grant root, and of nodes above it in either world
 OWN = {name: [*every_field(get_named_type(QUERY.fields[f"{name}Node"].type), set())] for name in CLASSES}
 """All that can be asked of a node."""
-FOUND = "nodes { path } complete"
+FOUND, COUNTED = "nodes { path } complete", "nodes { path } complete totalCount"
 LISTS = ("", "(first: 2)", "(last: 2)", "(orderBy: {field: KEY, direction: DESC})", '(where: {key: {gte: "n001"}})')
 
 
@@ -242,15 +243,18 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
         add("deletedNode", [node_id], "path")
         under = f'under: "{format_path(path)}"'
         for first in (1, 10, 100):
-            add(f"search{title}", [f'(text: "lamp", {under}, first: {first})'], FOUND)
+            add(f"search{title}", [f'(text: "lamp", {under}, first: {first})'], COUNTED)
+            add(f"search{title}", [f'(text: "lamp {word}", {under}, first: {first})' for word in ABOVE], FOUND)
             add(f"{many}Near", [f"(latitude: 10, longitude: 20, {under}, first: {first})"], FOUND)
         add(
             "_entities",
             [f'(representations: [{{__typename: "{outer.title()}", path: "{format_path(path)}"}}])'],
             "__typename",
         )
-    for text, first in itertools.product(("lamp", "l", "lamp 0", "lamp n", "omaha"), (1, 10, 100)):
-        add(f"search{title}", [f'(text: "{text}", first: {first})'], FOUND)
+    for text, first in itertools.product(
+        ("lamp", "l", "lamp 0", "lamp n", "omaha", *[f"lamp {word}" for word in ABOVE]), (1, 10, 100)
+    ):
+        add(f"search{title}", [f'(text: "{text}", first: {first})'], COUNTED if len(text) > first else FOUND)
     add(f"{many}Near", [f"(latitude: 10, longitude: 20, first: {first})" for first in (1, 10, 100)], FOUND)
     add(f"{many}ByPath", [f'(paths: ["{format_path(top)}", "H", "T/no"])'], "path")
     add("nodes", [f'(ids: ["{hierarchy}:{"-".join(top)}", "{hierarchy}:H", "{hierarchy}:no"])'], "id")
