@@ -12,9 +12,10 @@ from commands.output import AsJson, by_level, print_json, print_made, printable,
 from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests
-from resolvers.roots import read_roots, undefined_hierarchies
+from resolvers.roots import undefined_hierarchies
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
+from resolvers.trees import read_roots
 from store.connect import opened
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, BudgetExceeded, CladeError, shorten

@@ -21,6 +21,7 @@ from resolvers.lists.arguments import CursorKind
 from resolvers.lists.list_request import KeyOrderList, ReadOption, TreeState, cheapest
 from resolvers.lists.prefetch import bounds, is_gapless, sorted_owners
 from resolvers.session.records_read import Read
+from store.model.hierarchy import Hierarchy, Level
 from store.model.keys import MAX_SEGMENTS, Index, KeyRange, level_range
 from store.model.records import Counts, Record
 
@@ -42,6 +43,18 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
     def max_depth(self) -> int:
         deepest = self.relation.arguments.max_depth
         return self.owner.depth + (MAX_SEGMENTS if deepest is None else deepest)
+
+    @property
+    def is_deep(self) -> bool:
+        return True
+
+    def possible_levels(self, hierarchy: Hierarchy) -> list[Level]:
+        found, ahead = set[str | None](), {self.owner.level}
+        for _ in range(self.max_depth - self.owner.depth):
+            ahead = {one.name for one in hierarchy.levels.values() if one.under & ahead} - found
+            found |= ahead
+        has_level = self.relation.arguments.has_level
+        return [one for one in hierarchy.levels.values() if one.name in found and has_level(one.name)]
 
     @property
     def is_whole_subtree(self) -> bool:

@@ -271,12 +271,15 @@ def _planned(
     most = min(MAX_HINTED, request.reads.requests_left / HINTED_SHARE)
     ahead = [(owner, relation) for relation in selection.on(hierarchy.name, owner.level)]
     for owner, relation in ahead:  # which grows
+        if relation.kind not in _LISTS:
+            continue
         requested, whole = list_request(owner, relation), list_request(owner, relation.whole)
-        keys = [whole.cache_key, requested.sorted_key] if relation.takes_whole_list else [whole.cache_key]
-        entries = [pages.cache.peek(key) for key in keys]
-        if any(entry and request.state.validators.is_latest(owner.pk, entry[1]) for entry in entries):
+        results = requested.result_keys if relation.takes_whole_list else []
+        entries = [pages.cache.peek(key) for key in (whole.cache_key, *results)]
+        are_cached = [entry and request.state.validators.is_latest(owner.pk, entry[1]) for entry in entries]
+        if are_cached[0] or (results and all(are_cached[1:])):
             continue  # it is cached, if nothing was written
-        if _is_known(whole.relation, owner):
+        if _is_known(relation, owner):
             lists.append(whole)
         page = entries[0][0] if entries[0] and not relation.takes_whole_list else None
         if isinstance(page, Page) and len(ahead) + len(page.records) <= most:
@@ -297,8 +300,11 @@ def _planned(
 
 
 def _is_known(relation: Relation, owner: Record) -> bool:
-    """Whether a relation is a list whose range is known: cursors are bound to the id of the owner."""
-    return relation.kind in _LISTS and (bool(owner.id) or not relation.arguments.is_paged)
+    """Whether a relation is a list whose range is known, and that is read by it: cursors are bound to the id of the
+    owner.
+    """
+    is_listed = relation.kind in _LISTS and relation.is_cacheable
+    return is_listed and (bool(owner.id) or not relation.whole.arguments.is_paged)
 
 
 def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation], budget: Budget) -> Read | None:
@@ -340,7 +346,10 @@ def _most(requested: ListRequest, version: TreeVersion) -> int:
 
 def _lists(selection: Selection, hierarchy: Hierarchy) -> list[Relation]:
     """The lists that are selected for nodes of every level, and below which no complete lists are selected."""
-    by_level = [[relation.whole for relation in selection.on(hierarchy.name, level)] for level in hierarchy.levels]
+    by_level = [
+        [relation.whole for relation in selection.on(hierarchy.name, level) if relation.is_cacheable]
+        for level in hierarchy.levels
+    ]
     first, *others = by_level
     return [
         relation

@@ -62,7 +62,7 @@ async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list
 async def read_lists(request: Request, asked: Sequence[Asked]) -> list[Page | Exception]:
     """The same for the lists that relations lead to from nodes, one relation after another."""
     for relation, _ in asked:
-        if relation.takes_whole_list:
+        if not relation.is_plain:
             return await read_pages(request, _requests(asked))
     return await _read_lists(request, asked)
 

@@ -16,26 +16,30 @@ A caller who may read a part has her grant roots in place of the roots. Their ke
 reads what is beside them; and their order is by level, key and path, since an order that an editor has given to
 siblings would disclose hidden ones.
 
-No dataloader batches it: a hierarchy has one list of roots.
+They are a list like any other, whose owner is virtual; no dataloader batches it, since a hierarchy has one.
 """
 
-from collections.abc import Awaitable, Container, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Container, Iterable, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import ClassVar, Self, cast
 
 from resolvers.access.grants import grant_roots
 from resolvers.lists.arguments import CursorKind, ListCursors, Page, Relation, by_rank, page_of
+from resolvers.lists.list_request import ListRequest, ReadOption, TreeState
 from resolvers.session.budget import TooManyNodes, raise_first_error
+from resolvers.session.cache import Partition
 from resolvers.session.reads import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from resolvers.sorting.conditions import path_position
 from resolvers.sorting.ordering import PlaceOrder
 from store.engine import ReadUsage, Store
-from store.metadata.tree_version import StoredVersion, by_level
+from store.metadata.tree_version import StoredVersion, TreeVersion, by_level
 from store.model.decoding import decoded
-from store.model.keys import HIERARCHIES, Path, first_rank, last_segment, node_key, siblings
-from store.model.records import Record
+from store.model.hierarchy import Hierarchy, Level
+from store.model.keys import HIERARCHIES, KeyRange, Path, first_rank, last_segment, node_key, siblings
+from store.model.records import Counts, Record
 
 
 async def undefined_hierarchies(store: Store, defined: Container[str], reads: ReadUsage) -> list[str]:
@@ -44,78 +48,138 @@ async def undefined_hierarchies(store: Store, defined: Container[str], reads: Re
     return [cast(str, item["pk"]) for item in versions if any(decoded(item, StoredVersion).shape.values())]
 
 
-async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
-    """A page of a hierarchy's roots, neither sorted nor filtered, or of the caller's grant roots.
+class RootsList(ListRequest, frozen=True, eq=False, dict=True):
+    """The roots of a hierarchy, whose owner is virtual; or where `tops` are given, the grant roots of a caller."""
 
-    One Query; `totalCount` is in the version of the hierarchy. Raises BadCursor, BudgetExceeded and the error of a
-    failed read.
-    """
-    tops = grant_roots(request.grants, hierarchy)
-    if tops is not None:
-        return await _read_grant_roots(request, hierarchy, relation, tops)
-    cache_key = "roots", hierarchy, relation.page_key
-    page: Page | None = request.state.pages.get(None, cache_key)
-    if page is not None:
-        request.budget.spend_nodes(len(page.records), compared=relation.arguments.compared)
-        request.state.partitions_read.update([hierarchy, *[record.pk for record in page.records]])
-        if request.reads.trace is not None:
-            request.reads.trace.pages += 1
+    tops: Sequence[Path] | None = None
+    cursor_kind: ClassVar[CursorKind] = CursorKind.ROOTS
+
+    @classmethod
+    def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
+        raise NotImplementedError  # a hierarchy has one list of roots, which is in no tree
+
+    @property
+    def key_ranges(self) -> list[KeyRange]:
+        """`parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor."""
+        arguments, levels = self.relation.arguments, self.relation.arguments.levels or (None,)
+        return [arguments.between_cursors(siblings(self.hierarchy, one), self.cursors.decode) for one in levels]
+
+    @property
+    def partition(self) -> Partition:
+        return None  # a write to any tree may change its root
+
+    def partitions(self, records: Iterable[Record]) -> frozenset[str]:
+        return frozenset([self.hierarchy, *[record.pk for record in records]])
+
+    @property
+    def hierarchy(self) -> str:
+        return self.owner.id
+
+    @property
+    def is_deep(self) -> bool:
+        return self.tops is not None
+
+    @property
+    def description(self) -> str:
+        return f"The roots of {self.hierarchy}"
+
+    def holds(self, record: Record) -> bool:
+        is_listed = record.is_root if self.tops is None else record.path in self.tops
+        return is_listed and self.relation.arguments.has_level(record.level)
+
+    @property
+    def cursors(self) -> ListCursors:
+        if self.tops is None:
+            return ListCursors(CursorKind.ROOTS, self.hierarchy, by_rank)
+        is_by_path = self.relation.arguments.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
+        return ListCursors(CursorKind.ROOTS, self.hierarchy, path_position if is_by_path else _level_key_path)
+
+    def possible_levels(self, hierarchy: Hierarchy) -> list[Level]:
+        has_level = self.relation.arguments.has_level
+        levels = [one for one in hierarchy.levels.values() if one.may_be_root or self.tops is not None]
+        return [one for one in levels if has_level(one.name)]
+
+    async def level_counts(self, request: Request) -> Counts:
+        has_level = self.relation.arguments.has_level
+        if self.tops is not None:
+            return Counter([record.level for record in await self._grant_roots(request)])
+        counts = by_level((await _version(request.state, self.hierarchy)).shape)
+        return {level: count for level, count in counts.items() if count and has_level(level)}
+
+    async def page(self, request: Request) -> Page:
+        """A page, neither sorted nor filtered. Raises BadCursor, BudgetExceeded and the error of a failed read."""
+        return await (self._page(request) if self.tops is None else self._page_of_grant_roots(request))
+
+    async def _page(self, request: Request) -> Page:
+        state, relation, arguments = request.state, self.relation, self.relation.arguments
+        cached: Page | None = state.pages.get(None, self.cache_key)
+        if cached is not None:
+            request.budget.spend_nodes(len(cached.records), compared=arguments.compared)
+            state.partitions_read.update(self.partitions(cached.records))
+            if request.reads.trace is not None:
+                request.reads.trace.pages += 1
+            return cached
+        left, spans = request.budget.left(compared=arguments.compared), self.key_ranges
+        limit = min(arguments.limit or left + 2, left + 2)  # the number of roots is not known before they are read
+        request.scheduler.expect(arguments.limit or 0)
+        state.partitions_read.add(self.hierarchy)
+        calls: list[Awaitable[object]] = [state.versions_of([self.hierarchy])] if relation.total else []
+        if relation.nodes and state.records_read.in_ranges(spans, limit, reverse=arguments.descending) is None:
+            calls += [state.range(Read(span, limit, arguments.descending)) for span in spans]
+        await request.scheduler.gather_all(calls)
+        total = sum((await self.level_counts(request)).values()) if relation.total else None
+        if not relation.nodes:
+            return Page([], total=total)
+        records = state.records_read.in_ranges(spans, limit, reverse=arguments.descending) or []
+        state.partitions_read.update(self.partitions(records))
+        shown = len(records[: arguments.size])
+        if shown > left:
+            raise TooManyNodes(self.description, None, left, compared=arguments.compared)
+        request.budget.spend_nodes(shown, self.description, compared=arguments.compared)
+        page = page_of(records, arguments, total, self.cursors)
+        page = replace(page, records=await with_counts(state, page.records)) if relation.counts else page
+        state.pages.put(None, self.cache_key, page, len(page.records))
         return page
-    page = await _read(request, hierarchy, relation)
-    request.state.pages.put(None, cache_key, page, len(page.records))
-    return page
+
+    async def _page_of_grant_roots(self, request: Request) -> Page:
+        """A page of the caller's grant roots; the position in a cursor is by level, key and path, or by path alone."""
+        arguments, position = self.relation.arguments, self.cursors.position
+        existing = await self._grant_roots(request)
+        lo, hi = arguments.positions(self.cursors.decode)
+        page = [
+            record
+            for record in sorted(existing, key=position, reverse=arguments.descending)
+            if (lo is None or lo < position(record)) and (hi is None or position(record) < hi)
+        ][: arguments.limit]
+        shown = len(page[: arguments.size])
+        request.budget.spend_nodes(shown, self.description, compared=arguments.compared)
+        return page_of(page, arguments, len(existing) if self.relation.total else None, self.cursors)
+
+    async def _grant_roots(self, request: Request) -> list[Record]:
+        found = await request.state.nodes([node_key(self.hierarchy, top) for top in self.tops or ()])
+        raise_first_error(found.values())
+        has_level = self.relation.arguments.has_level
+        return [one for one in found.values() if isinstance(one, Record) and has_level(one.level)]
 
 
-async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
-    state, arguments = request.state, relation.arguments
-    left = request.budget.left(compared=arguments.compared)
-    limit = left + 2  # the number of roots is not known before they are read
-    cursors = ListCursors(CursorKind.ROOTS, hierarchy, by_rank)
-    # `parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
-    spans = [
-        arguments.between_cursors(siblings(hierarchy, level), cursors.decode) for level in arguments.levels or (None,)
-    ]
-    limit, reverse = min(arguments.limit or limit, limit), arguments.descending
-    request.scheduler.expect(arguments.limit or 0)
-    state.partitions_read.add(hierarchy)
-    calls: list[Awaitable[object]] = [state.versions_of([hierarchy])] if relation.total else []
-    if relation.nodes and state.records_read.in_ranges(spans, limit, reverse=reverse) is None:
-        calls += [state.range(Read(span, limit, reverse)) for span in spans]
-    await request.scheduler.gather_all(calls)
-    total = None
-    if relation.total:
-        version = (await state.versions_of([hierarchy]))[hierarchy]
-        if isinstance(version, Exception):
-            raise version
-        total = sum(count for level, count in by_level(version.shape).items() if arguments.has_level(level))
-    if not relation.nodes:
-        return Page([], total=total)
-    records = state.records_read.in_ranges(spans, limit, reverse=reverse) or []
-    state.partitions_read.update([record.pk for record in records])
-    shown, what = len(records[: arguments.size]), f"The roots of {hierarchy}"
-    if shown > left:
-        raise TooManyNodes(what, None, left, compared=arguments.compared)
-    request.budget.spend_nodes(shown, what, compared=arguments.compared)
-    page = page_of(records, arguments, total, cursors)
-    return replace(page, records=await with_counts(state, page.records)) if relation.counts else page
+async def _version(state: ReadState, hierarchy: str) -> TreeVersion:
+    found = (await state.versions_of([hierarchy]))[hierarchy]
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
-async def _read_grant_roots(request: Request, hierarchy: str, relation: Relation, tops: Sequence[Path]) -> Page:
-    """A page of the caller's grant roots; the position in a cursor is by level, key and path, or by path alone."""
-    arguments, by_path = relation.arguments, relation.arguments.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
-    position = path_position if by_path else _level_key_path
-    cursors = ListCursors(CursorKind.ROOTS, hierarchy, position)
-    found = await request.state.nodes([node_key(hierarchy, top) for top in tops])
-    raise_first_error(found.values())
-    existing = [one for one in found.values() if isinstance(one, Record) and arguments.has_level(one.level)]
-    lo, hi = arguments.positions(cursors.decode)
-    page = [
-        record
-        for record in sorted(existing, key=position, reverse=arguments.descending)
-        if (lo is None or lo < position(record)) and (hi is None or position(record) < hi)
-    ][: arguments.limit]
-    request.budget.spend_nodes(len(page[: arguments.size]), f"The roots of {hierarchy}", compared=arguments.compared)
-    return page_of(page, arguments, len(existing) if relation.total else None, cursors)
+def roots_list(request: Request, hierarchy: str, relation: Relation) -> RootsList:
+    """The list of a hierarchy's roots, or of the caller's grant roots."""
+    return RootsList(virtual_owner(hierarchy), relation, grant_roots(request.grants, hierarchy))
+
+
+def virtual_owner(hierarchy: str) -> Record:
+    """The owner of the lists of a whole hierarchy, which is no node; its id is the hierarchy's name."""
+    return Record(
+        pk="", sk=hierarchy, rank="", id=hierarchy, level="", name="", above=[], kids={}, revision=0, updated_at="",
+        attributes={},
+    )  # fmt: skip
 
 
 def _level_key_path(record: Record) -> str:

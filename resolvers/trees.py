@@ -12,11 +12,11 @@ versions of all trees, but for those that a condition on paths leaves out. For a
 subtrees at her grant roots are the trees.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import ClassVar, Self, cast
 
-from resolvers import roots
-from resolvers.access.grants import grant_roots
 from resolvers.descendants import DescendantsRequest
 from resolvers.lists.arguments import (
     NOTHING,
@@ -30,15 +30,19 @@ from resolvers.lists.arguments import (
     encode_cursor,
     page_of,
 )
-from resolvers.lists.sorted_list import read_sorted_roots
+from resolvers.lists.list_request import ListRequest, ReadOption, TreeState
+from resolvers.lists.sorted_list import read_sorted
 from resolvers.pages import read_all_pages
+from resolvers.roots import RootsList, roots_list, virtual_owner, with_counts
 from resolvers.session.budget import TooManyNodes, raise_first_error
+from resolvers.session.cache import Partition
 from resolvers.session.request import Request
 from resolvers.sorting.conditions import check_levels, path_position
 from resolvers.sorting.ordering import PlaceOrder
 from store.errors import BadInput
-from store.model.keys import prefix_end
-from store.model.records import Record
+from store.model.hierarchy import Hierarchy, Level
+from store.model.keys import KeyRange, prefix_end
+from store.model.records import Counts, Record
 
 _ROOTS = Relation(RelationKind.ROOTS, ConnectionArguments(compared=True), NOTHING)
 TREES_AT_ONCE = 25  # of a page: each version takes a read unit, and each further batch a round
@@ -51,56 +55,105 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
     Raises BadInput for a condition that no node in the list can meet, BadCursor, BudgetExceeded and the error of a
     failed read.
     """
+    (found,) = await read_sorted(request, [await _list(request, hierarchy, relation)], _read_own)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+async def _list(request: Request, hierarchy: str, relation: Relation) -> "RootsList | TreesList":
+    """The list of a hierarchy that a relation leads to."""
     arguments, levels = relation.arguments, request.hierarchies[hierarchy].levels
-    is_whole = grant_roots(request.grants, hierarchy) is None
-    listed = arguments.levels or [name for name, level in levels.items() if level.may_be_root or not is_whole]
-    if arguments.where is not None:
-        check_levels(arguments.where, [levels[name] for name in listed])
-    if not arguments.levels or all(levels[name].may_be_root for name in listed):
-        return await read_sorted_roots(request, hierarchy, relation, roots.read_roots)
+    if all(levels[name].may_be_root for name in arguments.levels):
+        return roots_list(request, hierarchy, relation)
+    if arguments.where is not None:  # before the roots are read
+        check_levels(arguments.where, [levels[name] for name in arguments.levels])
     if arguments.ordering.place is PlaceOrder.POSITION:
         raise BadInput("POSITION is among siblings, and nodes of all trees have many parents; use PATH or KEY.")
-    return await _read_trees(request, hierarchy, relation)
-
-
-async def _read_trees(request: Request, hierarchy: str, relation: Relation) -> Page:
-    """A page of the nodes of some levels in all trees."""
-    arguments = relation.arguments
     bounds = None if arguments.where is None else KeyBounds.of(arguments.where, are_children=False)
-    tops = sorted((await roots.read_roots(request, hierarchy, _ROOTS)).records, key=path_position)
+    tops = sorted((await roots_list(request, hierarchy, _ROOTS).page(request)).records, key=path_position)
     tops = [top for top in tops if bounds is None or arguments.has_level(top.level) or bounds.spans(top)]
-    if relation.takes_whole_list or relation.total or arguments.size is None:
-        tops = await roots.with_counts(request.state, tops)
-    below = Relation(RelationKind.DESCENDANTS, arguments, relation.selection, relation.nodes, relation.total)
-    levels = request.hierarchies[hierarchy].levels
+    below = replace(relation, kind=RelationKind.DESCENDANTS, counts=False)
+    if below.takes_whole_list or relation.facets or relation.total or arguments.size is None:
+        tops = await with_counts(request.state, tops)
     deep = tuple([name for name in arguments.levels if not levels[name].may_be_root])
-    trees = _Trees(request, hierarchy, tops, deep, bounds)
-    partitions = frozenset([hierarchy, *[top.pk for top in tops]])
-    return await read_sorted_roots(request, hierarchy, below, trees.page, partitions)
+    return TreesList(virtual_owner(hierarchy), below, tops, deep, bounds)
 
 
-@dataclass(frozen=True)
-class _Trees:
-    """The lists of the levels `deep` in the trees of these tops, in the order of paths."""
+async def _read_own(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
+    """The pages of such lists, or their errors."""
+    return await request.scheduler.gather_outcomes([cast("RootsList | TreesList", one).page(request) for one in lists])
 
-    request: Request
-    hierarchy: str
+
+class TreesList(ListRequest, frozen=True, eq=False, dict=True):
+    """The nodes of some levels in the trees of these tops, in the order of paths; its owner is virtual.
+
+    `deep` are those of the levels that no root can have.
+    """
+
     tops: Sequence[Record]
     deep: tuple[str, ...]
     bounds: KeyBounds | None
+    cursor_kind: ClassVar[CursorKind] = CursorKind.DESCENDANTS
 
-    async def page(self, request: Request, hierarchy: str, relation: Relation) -> Page:
+    @classmethod
+    def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
+        raise NotImplementedError  # it is read tree by tree
+
+    @property
+    def key_ranges(self) -> list[KeyRange]:
+        raise NotImplementedError  # they are those of the lists in the trees
+
+    @property
+    def counts(self) -> Counts:
+        counts = Counter([top.level for top in self.tops])
+        for top in self.tops:
+            counts.update(top.descendant_counts)
+        return counts
+
+    @property
+    def partition(self) -> Partition:
+        return self.partitions(())
+
+    def partitions(self, records: Iterable[Record]) -> frozenset[str]:
+        return frozenset([self.hierarchy, *[top.pk for top in self.tops]])
+
+    @property
+    def hierarchy(self) -> str:
+        return self.owner.id
+
+    @property
+    def is_deep(self) -> bool:
+        return True
+
+    @property
+    def description(self) -> str:
+        return f"The nodes of {self.hierarchy} in all trees"
+
+    def holds(self, record: Record) -> bool:
+        return self.relation.arguments.has_level(record.level)
+
+    @property
+    def cursors(self) -> ListCursors:
+        return ListCursors(CursorKind.DESCENDANTS, self.hierarchy, path_position)
+
+    def possible_levels(self, hierarchy: Hierarchy) -> list[Level]:
+        return [hierarchy.levels[name] for name in self.relation.arguments.levels]
+
+    async def level_counts(self, request: Request) -> Counts:
+        return {level: self.counts[level] for level in self.levels}
+
+    async def page(self, request: Request) -> Page:
         """A page, or all nodes of a list that is sorted or filtered."""
-        arguments, budget = relation.arguments, request.budget
-        cursors = ListCursors(CursorKind.DESCENDANTS, hierarchy, path_position)
-        lo, hi = arguments.positions(cursors.decode)
-        total, what = None, f"The nodes of {hierarchy} in all trees"
+        relation, arguments, budget = self.relation, self.relation.arguments, request.budget
+        lo, hi = arguments.positions(self.cursors.decode)
+        total = None
         if relation.total or arguments.size is None:
-            total = sum([self._size(root, arguments) for root in self.tops])
+            total = self.max_size
             left = budget.left(compared=arguments.compared)
             least = total if arguments.size is None else min(total, arguments.size)
             if relation.nodes and not arguments.is_paged and least > left and self.bounds is None:
-                raise TooManyNodes(what, least, left, compared=arguments.compared)
+                raise TooManyNodes(self.description, least, left, compared=arguments.compared)
             if not relation.nodes:
                 return Page([], total=total)
         records, limit = list[Record](), arguments.limit
@@ -108,26 +161,28 @@ class _Trees:
         ahead = ahead[::-1] if arguments.descending else ahead
         step = len(ahead) if limit is None else TREES_AT_ONCE
         while ahead and (limit is None or len(records) < limit):
-            some, ahead = await roots.with_counts(request.state, ahead[:step]), ahead[step:]
+            some, ahead = await with_counts(request.state, ahead[:step]), ahead[step:]
             within = (None, None, None) if limit is None else (lo, hi, limit - len(records))
-            records += await self._read(some, arguments, *within)
+            records += await self._read(request, some, *within)
         shown = [one for one in records if (lo is None or lo < path_position(one)) and _is_before(one, hi)]
-        page = page_of(shown[:limit], arguments, total if relation.total else None, cursors)
+        page = page_of(shown[:limit], arguments, total if relation.total else None, self.cursors)
         if not arguments.compared:
-            budget.spend_nodes(len(page.records), what)
+            budget.spend_nodes(len(page.records), self.description)
         return page
 
-    def _size(self, root: Record, arguments: ConnectionArguments) -> int:
+    def _size(self, root: Record) -> int:
         """The number of nodes of the list that are in a tree."""
+        arguments = self.relation.arguments
         listed = DescendantsRequest(root, _part(self.deep, None, arguments))
         return listed.max_size + arguments.has_level(root.level)
 
     async def _read(
-        self, roots: Sequence[Record], arguments: ConnectionArguments, lo: str | None, hi: str | None, limit: int | None
+        self, request: Request, roots: Sequence[Record], lo: str | None, hi: str | None, limit: int | None
     ) -> list[Record]:
         """The first nodes in the trees of these roots, both in reading order: all, or so many or more between two
         positions.
         """
+        arguments = self.relation.arguments
         step, expected = -1 if arguments.descending else 1, 0
         parts: list[Record | DescendantsRequest] = []
         for root in roots:
@@ -139,9 +194,9 @@ class _Trees:
             parts += listed[::step]
             start = path_position(root)
             if limit is not None and (lo is None or lo < start) and (hi is None or prefix_end(start) <= hi):
-                expected += self._size(root, arguments)
+                expected += self._size(root)
         lists = [part for part in parts if isinstance(part, DescendantsRequest)]
-        outcomes = await read_all_pages(self.request, lists)
+        outcomes = await read_all_pages(request, lists)
         raise_first_error(outcomes)
         pages = dict(zip(lists, outcomes, strict=True))
         records: list[Record] = []

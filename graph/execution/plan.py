@@ -44,6 +44,7 @@ from graph.operation.selection import (
     Grouped,
     SelectedFields,
     connection_arguments,
+    facets_request,
     has_variables,
     name_of,
     named,
@@ -54,6 +55,7 @@ from graph.types.reading import CHILDREN, DESCENDANTS
 from resolvers.lists.arguments import ConnectionArguments, Relation, RelationKind, Selection
 from resolvers.search.finder import FoundPage
 from resolvers.session.budget import RELATION_FIELDS
+from resolvers.sorting.facets import FacetsRequest
 from store.errors import CladeError
 from store.model.keys import hierarchy_of
 from store.model.records import Record
@@ -155,13 +157,15 @@ class ReadField:
             return self.reading.bind(given)
         return connection_arguments(self.definition, self.kind, given)
 
-    def relation(self, arguments: ConnectionArguments, selection: Selection) -> Relation:
-        """Itself with arguments, for the planner of reads."""
+    def relation(
+        self, arguments: ConnectionArguments, selection: Selection, facets: tuple[FacetsRequest, ...] = ()
+    ) -> Relation:
+        """Itself with arguments and the facets of its lists, for the planner of reads."""
         listed, kind = self.connection, cast(RelationKind, self.kind)
         if listed is None:
             return Relation(kind, arguments, selection, nodes=kind in ABOVE)
         counts = kind is RelationKind.ROOTS and listed.counts
-        return Relation(kind, arguments, selection, listed.has_nodes, listed.has_total, counts)
+        return Relation(kind, arguments, selection, listed.has_nodes, listed.has_total, counts, facets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,8 +351,8 @@ class Connection:
     """A connection's fields in the order of the query, each with the positions of the objects in it.
 
     `listed` is the position of all its objects, whether they are selected as nodes, in edges, or both. `empty` is the
-    JSON of an empty page, None where that is an error. `page_count` and `node_count` are what its fields count as in
-    the budget for each page, and for each node without the fields of the node.
+    JSON of an empty page, None where that is an error or has facets. `page_count` and `node_count` are what its fields
+    count as in the budget for each page, and for each node without the fields of the node.
     """
 
     def __init__(self, plan: OperationPlan, kind: GraphQLObjectType, details: list[FieldDetails]) -> None:
@@ -364,14 +368,19 @@ class Connection:
         self.node_count = sum([part.field.node_count for part in self.parts])
         columns = [(part.field.start, [part.field.write(EMPTY, iter(()))]) for part in self.parts]
         is_broken = any(part.error is not None and part.field.name == "pageInfo" for part in self.parts)
-        self.empty = None if is_broken else next(objects(columns, 1))
+        has_facets = any(part.facets for part in self.parts)
+        self.empty = None if is_broken or has_facets else next(objects(columns, 1))
 
     def _part(
         self, kind: GraphQLObjectType, key: str, fields: list[FieldDetails], listed: list[FieldDetails]
     ) -> "ConnectionPart":
         """A field of the connection; `listed` gets the merged fields of its nodes."""
         name, typename, grouped = name_of(fields), kind.name, Grouped()
-        nodes, error = {"": fields} if name == "nodes" else {}, None
+        if name == "facets":
+            definition, nodes = kind.fields[name], [one.node for one in fields]
+            facets = _value_field(self._plan, key, definition, fields)
+            return ConnectionPart(ConnectionField(key, name, typename), {}, nodes, facets.error, definition, facets)
+        listing, error = {"": fields} if name == "nodes" else {}, None
         inner: Any = kind
         if name in ("edges", "pageInfo"):
             inner = get_named_type(kind.fields[name].type)
@@ -380,11 +389,11 @@ class Connection:
                 grouped = self._plan.fields.below(inner, fields)
             except GraphQLError as found:
                 error = found.with_traceback(None)
-            nodes = {each: one for each, one in grouped.items() if name_of(one) == "node"}
-        listed += [detail for one in nodes.values() for detail in one]
+            listing = {each: one for each, one in grouped.items() if name_of(one) == "node"}
+        listed += [detail for one in listing.values() for detail in one]
         below = {each: (name_of(one), _resolver(inner, one)) for each, one in grouped.items()}
         field = ConnectionField(key, name, typename, _resolver(kind, fields), below)
-        positions = {each: self._plan.position(self._item, one) for each, one in nodes.items()}
+        positions = {each: self._plan.position(self._item, one) for each, one in listing.items()}
         return ConnectionPart(field, positions, [one.node for one in fields], error)
 
     @cached_property
@@ -402,13 +411,16 @@ class Connection:
 class ConnectionPart:
     """A field of a connection; `positions` are those of its objects by the response key in an edge, empty of `nodes`.
 
-    `error` is that of the selections in each of its edges, or in `pageInfo`.
+    `error` is that of the selections in each of its edges, in `pageInfo` or in `facets`. Of the latter there are its
+    `definition`, and what writes its objects.
     """
 
     field: ConnectionField
     positions: Mapping[str, ResponsePosition]
     nodes: Sequence[Any]
     error: GraphQLError | None
+    definition: Any = None
+    facets: ValueField | None = None
 
 
 # -- look-ahead --------------------------------------------------------------------------------------------------------
@@ -448,9 +460,26 @@ class LookAhead:
                 found = error.bare()
             self._arguments[key] = found
         if isinstance(found, ConnectionArguments):
-            found = field.relation(found, self.selection(field.selected))
+            facets = [self.facets(part) for part in field.connection.parts if part.facets] if field.connection else []
+            asked = tuple(dict.fromkeys([one for one in facets if isinstance(one, FacetsRequest)]))
+            found = field.relation(found, self.selection(field.selected), asked)
         self._asked[field] = found
         return found
+
+    def facets(self, part: "ConnectionPart") -> FacetsRequest | Exception:
+        """What a field of facets asks, or the error of invalid arguments or selections."""
+        key = id(part.nodes[0]), "facets"
+        found: Any = part.error or self._arguments.get(key)
+        if found is None:
+            definition = part.definition
+            found = arguments_of(definition, part.nodes[0], self.variables)
+            try:
+                if not isinstance(found, GraphQLError):
+                    found = facets_request(definition, found)
+            except CladeError as error:
+                found = error.bare()
+            self._arguments[key] = found
+        return cast(FacetsRequest | Exception, found)
 
 
 class NodeSelection:

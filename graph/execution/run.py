@@ -17,7 +17,7 @@ from typing import Any
 from graphql.execution.values import VariableValues
 
 from graph.execution.faults import NONE, Column, Faults, Tail, nulled_of
-from graph.execution.json_writers import LeafWriter, objects
+from graph.execution.json_writers import LeafWriter, ValueField, objects
 from graph.execution.plan import (
     EMPTY,
     CompiledType,
@@ -330,8 +330,11 @@ class Run:
         if nulled:
             fields -= connection.page_count * len(nulled)
         for part in connection.parts:
+            if part.facets is not None:
+                columns.append((part.field.start, self._facets(rows, field, part, part.facets, pages)))
+                continue
             if part.error is not None:
-                self._fail_pages(rows, field, part, pages)
+                self._fail_pages(rows, field, part, pages, part.error)
             if not part.positions:
                 columns.append((part.field.start, map(part.field.write, pages, repeat(iter(())))))
                 continue
@@ -373,12 +376,26 @@ class Run:
 
         return map(partial(part.field.cached, count, iterators[0]), pages)
 
-    def _fail_pages(self, rows: Rows, field: ReadField, part: ConnectionPart, pages: Sequence[Page]) -> None:
-        """Make null the pages whose edges, or whose `pageInfo`, have an error in their selections."""
+    def _facets(
+        self, rows: Rows, field: ReadField, part: ConnectionPart, writer: ValueField, pages: Sequence[Page]
+    ) -> Iterable[bytes]:
+        """The JSON of the facets of these pages; in place of an empty page, those of no node."""
+        asked = self._look_ahead.facets(part)
+        if isinstance(asked, Exception):
+            self._fail_pages(rows, field, part, pages, asked)
+            return repeat(b"null", len(pages))
+        found = [page.facets.get(asked) or asked.of_nothing for page in pages]
+        self._fields += sum(map(writer.count_of, found))
+        return map(writer.json, found)
+
+    def _fail_pages(
+        self, rows: Rows, field: ReadField, part: ConnectionPart, pages: Sequence[Page], error: Exception
+    ) -> None:
+        """Make null the pages whose edges, `pageInfo` or `facets` have an error in their selections or arguments."""
         for number, page in enumerate(pages):
-            if part.error is not None and (page.records or part.field.name == "pageInfo"):
+            if page.records or part.field.name != "edges":
                 tail = (part.field.key, 0) if part.field.name == "edges" else (part.field.key,)
-                self._null(rows, field, number, tail, part.error, part.nodes)
+                self._null(rows, field, number, tail, error, part.nodes)
 
     def _add(self, position: ResponsePosition, records: Sequence[Any], column: Column) -> list[bytes]:
         """Add the objects at a position. Returns a list that will have their JSON, in order, once they are written."""

@@ -41,14 +41,14 @@ OWN_TYPES = frozenset(
     "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
     "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
     "KeyCondition PathCondition NameCondition "
-    "Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
+    "Localized LocalizedText LocalizedTextInput Money MoneyInput Url ListFacet ListFacetValue "
     "HierarchyInfo HierarchyName HierarchyLevel HierarchyAttribute NodeLevel TreeNode TreeChangeEvent "
     "TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy UserError UserErrorCode "
     "Path Long Decimal Date DateTime ID Int Float String Boolean _Any _Entity _Service".split()
 )
 """The types that a schema has, or may have, whatever hierarchies are served."""
 
-LATER_TYPES = frozenset("ListFacet ListFacetValue NearCondition ReferenceCondition TreeRelease TreeDifference".split())
+LATER_TYPES = frozenset("NearCondition ReferenceCondition TreeRelease TreeDifference".split())
 """The types that schemas will have: a class that has such a name today would have to be renamed then."""
 
 OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
@@ -58,11 +58,11 @@ TYPE, FIELD = "type", "field of Query"
 LATER = "keeps for later"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
-_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition".split()
+_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition FacetField".split()
 _OF_EDITS = "Attributes By Destination Position".split()
 _OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes")
-_LATER_OF_TITLE = "Edit Facets FacetField".split()
+_LATER_OF_TITLE = ("Edit",)
 _VERBS, _LATER_VERBS = "Create Update Move Delete".split(), "Edit Copy Merge Release Restore".split()
 
 

@@ -28,6 +28,7 @@ from graphql.execution.values import VariableValues
 
 from resolvers.lists.arguments import ConnectionArguments, KeyBounds, RelationKind
 from resolvers.sorting.conditions import ConditionParser
+from resolvers.sorting.facets import FacetsRequest
 from resolvers.sorting.ordering import LIST_ORDER, OrderField, Ordering, PlaceOrder
 from store.errors import BadInput
 
@@ -35,6 +36,8 @@ ORDER_VALUES = "clade-order-values"
 """The key, in the extensions of an enum of values to sort by, of these values by their names."""
 CONDITION_VALUES = "clade-condition-values"
 """The same for an input of conditions."""
+FACET_FIELDS = "clade-facet-fields"
+"""The same for an enum of values that lists are counted by."""
 
 _PLACES = {place.name: place for place in PlaceOrder}
 
@@ -159,6 +162,12 @@ def connection_arguments(definition: GraphQLField, kind: RelationKind, given: Gi
         where=where,
         bounds=bounds,
     )
+
+
+def facets_request(definition: GraphQLField, given: Given) -> FacetsRequest:
+    """What a field of facets asks. Raises BadInput."""
+    fields = get_named_type(definition.args["fields"].type).extensions[FACET_FIELDS]
+    return FacetsRequest(tuple([fields[plain(one)] for one in given["fields"]]), given["first"])
 
 
 def _ordering(definition: GraphQLField, kind: RelationKind, given: Sequence[Given]) -> Ordering:

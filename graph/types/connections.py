@@ -51,8 +51,8 @@ class ConnectionTypes:
         self._edge: Any = class_of(f"{title}Edge", {})
         self.connection: Any = class_of(f"{title}Connection", {})
 
-    def publish(self, kind: Any, description: str) -> None:
-        """Make both types of a list of items of this kind."""
+    def publish(self, kind: Any, description: str, more: Fields | None = None) -> None:
+        """Make both types of a list of items of this kind; the connection has `more` fields."""
         item = self._item
         edge: Any = self._edge
         cursor = f"Cursor of the {item}, for {self._cursors}."
@@ -67,7 +67,7 @@ class ConnectionTypes:
             "total_count": field(attrgetter("total"), int | None, f"Number of {item}s in the whole list."),
         }
         set_fields(edge, edge_fields)
-        set_fields(self.connection, fields)
+        set_fields(self.connection, fields | (more or {}))
         strawberry.type(edge, description=f"A {item} with its cursor.")
         strawberry.type(self.connection, description=description)
 
@@ -84,14 +84,15 @@ class LevelTypes:
         self._pages = ConnectionTypes(self.title)
         self.connection: Any = self._pages.connection
 
-    def publish(self, fields: Fields, describe: Callable[[type[Node]], str], page: str) -> None:
+    def publish(self, fields: Fields, describe: Callable[[type[Node]], str], page: str, of_lists: Fields) -> None:
         """Make the types: the interface has these fields and the hierarchy's attributes, each level further ones.
 
-        `describe` returns the description of the type of a class, `page` is that of the connection.
+        `describe` returns the description of the type of a class, `page` is that of the connection, which has the
+        fields `of_lists` as well.
         """
         set_fields(self.interface, fields | _attribute_fields(self._cls))
         strawberry.interface(self.interface, name=self.title, description=describe(self._cls))
-        self._pages.publish(self.interface, page)
+        self._pages.publish(self.interface, page, of_lists)
         self.concrete = {name: self._publish_level(level, describe(level)) for name, level in self._cls.levels.items()}
 
     def _title(self, cls: type[Node]) -> str:

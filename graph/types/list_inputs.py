@@ -11,9 +11,11 @@ from strawberry.types.arguments import StrawberryArgument
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Long
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, enum_of, list_values
-from graph.operation.selection import CONDITION_VALUES, ORDER_VALUES
+from graph.operation.selection import CONDITION_VALUES, FACET_FIELDS, ORDER_VALUES
+from graph.types.facets import facet_fields
 from graph.types.fields import Path, argument, class_of, enum_class, input_type
 from graph.types.values import enum_type
+from resolvers.sorting.facets import FacetField
 from resolvers.sorting.ordering import PlaceOrder
 from resolvers.sorting.values import NodeValue
 from store.model.attributes import Kind
@@ -87,6 +89,8 @@ class ListInputs:
             argument("orderBy", list[order] | None, "By these fields, in turn."),
             argument("where", condition | None, "Only nodes that meet this."),
         ]
+        self._facets = self._facet_fields()
+        self.facets = facet_fields(self._title, cls.name, self._facets, self._about)
 
     def register(self, schema: GraphQLSchema) -> None:
         """Give graphql-core's inputs the values that their fields stand for."""
@@ -94,9 +98,24 @@ class ListInputs:
         kinds[f"{self._title}OrderField"].extensions[ORDER_VALUES] = self._sorted
         values = {camel(name): value for name, value in self._compared.items()}
         kinds[f"{self._title}Condition"].extensions[CONDITION_VALUES] = values
+        kinds[f"{self._title}FacetField"].extensions[FACET_FIELDS] = self._facets
+
+    @property
+    def _about(self) -> dict[str, str]:
+        """What the values are, by their names."""
+        return _ABOUT | {name: one.description for name, one in self._attributes.items()}
+
+    def _facet_fields(self) -> dict[str, FacetField]:
+        """The values that lists are counted by: the level and the attributes."""
+        labels = {name: level.label for name, level in self._cls.levels.items()}
+        counted = {name: one for name, one in self._values.items() if name == "level" or name in self._attributes}
+        return {
+            name.upper(): FacetField(name.upper(), one, labels if name == "level" else {})
+            for name, one in counted.items()
+        }
 
     def _order(self) -> Any:
-        about = _ABOUT | {name: one.description for name, one in self._attributes.items()}
+        about = self._about
         named = {name: value.name for name, value in self._sorted.items()} | {one.name: one.value for one in PlaceOrder}
         members = {name: (name, about[value]) for name, value in named.items()}
         text = f"Values that lists of the hierarchy {self._cls.name} sort by."

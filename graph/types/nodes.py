@@ -74,7 +74,7 @@ class HierarchyTypes:
         self.nodes, self.revision = LevelTypes(cls, TreeNode), f"{cls.prefix}{cls.title}Revision"
         past = history_fields(*revision_types(cls, self.level))
         page = f"A page of a list of nodes of the hierarchy {self.name}."
-        self.nodes.publish(self._node_fields() | past, description, page)
+        self.nodes.publish(self._node_fields() | past, description, page, self.inputs.facets)
         self.title, self.interface, self.concrete = self.nodes.title, self.nodes.interface, self.nodes.concrete
         self.type_names = {(self.name, level): cls.prefix + one.title for level, one in cls.levels.items()}
 

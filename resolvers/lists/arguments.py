@@ -5,7 +5,7 @@ the pages and cursors that it gets.
 import binascii
 import re
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -26,6 +26,7 @@ from resolvers.sorting.conditions import (
     intersection,
     union,
 )
+from resolvers.sorting.facets import FacetsRequest, ListFacet
 from resolvers.sorting.ordering import LIST_ORDER, MAX_ORDER_FIELDS, MAX_SORTED_CHARACTERS, Ordering, PlaceOrder
 from store.errors import BadCursor, BadInput, CladeError, shorten
 from store.model.keys import MAX_SORT_KEY_BYTES, KeyRange, just_after, prefix_end
@@ -306,7 +307,7 @@ class Cursors(Protocol):
 @dataclass
 class Page:
     """A part of a list, as the fields of a connection show it: its records in the list's order, whether there are
-    others, and `totalCount` if it was selected.
+    others, and `totalCount` and `facets` if these were selected.
 
     `cursors` is None only for an empty page.
     """
@@ -316,6 +317,7 @@ class Page:
     has_previous: bool = False
     total: int | None = None
     cursors: Cursors | None = None
+    facets: Mapping[FacetsRequest, Sequence[ListFacet]] = field(default_factory=dict)
     json_fields: dict[int, tuple[bytes, int]] = field(default_factory=dict, compare=False)
     """A cache of the page's fields as JSON, by numbers that their writer chooses."""
     _uses: int = field(default=0, compare=False)
@@ -375,7 +377,7 @@ class Relation:
     """One selected relation, with its arguments and the selection set of its nodes.
 
     `nodes` is whether any node is selected, `total` whether `totalCount` is, and `counts` whether `descendantCount` of
-    roots is. Two relations are equal only if they are the same object.
+    roots is; `facets` are those that are, each once. Two relations are equal only if they are the same object.
     """
 
     kind: RelationKind
@@ -384,6 +386,7 @@ class Relation:
     nodes: bool = True
     total: bool = False
     counts: bool = False
+    facets: tuple[FacetsRequest, ...] = ()
 
     @cached_property
     def page_key(self) -> RelationKey:
@@ -391,7 +394,7 @@ class Relation:
 
     @cached_property
     def whole(self) -> "Relation":
-        """What has to be read: itself, or the whole list in its own order where it is sorted or filtered.
+        """What has to be read: itself, or the whole list in its own order where more than a page of it is needed.
 
         Lists below it are read together with it only if all of its nodes are on the page.
         """
@@ -409,7 +412,18 @@ class Relation:
 
     @cached_property
     def takes_whole_list(self) -> bool:
-        """Whether the list is filtered, or has an order in which no range has it, so that all of it is read first."""
+        """Whether all of the list is read first, to be sorted, filtered or counted."""
+        return self.is_sorted or any(not self.is_counted(one) for one in self.facets)
+
+    def is_counted(self, facets: FacetsRequest) -> bool:
+        """Whether the counts of the owner answer these facets."""
+        arguments = self.arguments
+        is_whole = arguments.where is None and arguments.bounds is None and arguments.max_depth is None
+        return is_whole and facets.is_of_levels
+
+    @cached_property
+    def is_sorted(self) -> bool:
+        """Whether the list is filtered, or has an order in which no range has it."""
         ordering, arguments = self.arguments.ordering, self.arguments
         if arguments.where is not None or ordering.fields:
             return True
@@ -419,6 +433,21 @@ class Relation:
             case RelationKind.DESCENDANTS:
                 return ordering.place is PlaceOrder.KEY and arguments.max_depth != 1
         return ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether its pages are parts of what is read, and nothing more."""
+        return not (self.is_sorted or self.facets)
+
+    @cached_property
+    def without_facets(self) -> "Relation":
+        """The same list without its facets."""
+        return replace(self, facets=()) if self.facets else self
+
+    @property
+    def is_cacheable(self) -> bool:
+        """Whether the sorted and filtered list is cached: not by a point, which differs."""
+        return self.arguments.where is None or self.arguments.where.is_cacheable
 
     @cached_property
     def order_digest(self) -> str:
@@ -446,7 +475,7 @@ class Relation:
             and arguments.size is None
             and not arguments.levels
             and not arguments.is_narrow
-            and not self.takes_whole_list
+            and not self.is_sorted
         )
 
 

@@ -13,13 +13,17 @@ from operator import attrgetter
 from typing import ClassVar, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from resolvers.lists.arguments import CursorKind, ListCursors, Relation, by_key_from, by_rank
-from resolvers.session.budget import NODE_BYTES, Budget
+from resolvers.session.budget import NODE_BYTES, Budget, raise_first_error
+from resolvers.session.cache import Partition
 from resolvers.session.records_read import Read, RecordsRead
+from resolvers.session.request import Request
 from store.engine import units_of
 from store.errors import BadCursor, shorten
 from store.metadata.tree_version import TreeVersion, level_at_depth
+from store.model.hierarchy import Hierarchy, Level
 from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, KeyRange, just_after, level_range, prefix_end
 from store.model.records import Counts, Record
 
@@ -112,6 +116,35 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         return self.owner.depth + 1
 
     @property
+    def partition(self) -> Partition:
+        """The partition whose version validates what is made of the whole list."""
+        return self.owner.pk
+
+    def partitions(self, records: Iterable[Record]) -> frozenset[str]:
+        """The partitions that the list was read from, whose nodes these are."""
+        return frozenset([self.owner.pk])
+
+    @property
+    def hierarchy(self) -> str:
+        return self.owner.hierarchy
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether nodes of the list may have different parents."""
+        return False
+
+    @property
+    def description(self) -> str:
+        """The list as a message names it."""
+        return f"The {self.relation.kind} of {shorten(self.owner.path_text)}"
+
+    def holds(self, record: Record) -> bool:
+        """Whether a node is in the list without its conditions: by its place, its depth and its level."""
+        owner = self.owner
+        is_below = owner.key.holds(record.key) and owner.depth < record.depth <= self.max_depth
+        return is_below and self.relation.arguments.has_level(record.level)
+
+    @property
     def is_whole_subtree(self) -> bool:
         """Whether all levels at all depths are in the list."""
         return False
@@ -132,9 +165,19 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         return self.owner.pk, self.owner.sk, self.relation.page_key
 
     @property
-    def sorted_key(self) -> Hashable:
+    def sorted_key(self) -> tuple[Hashable, ...]:
         """The key in the page cache of the list that it is sorted and filtered from, in its order and conditions."""
         return self.owner.pk, self.owner.sk, self.relation.whole.page_key, self.relation.order_digest
+
+    @property
+    def result_keys(self) -> list[tuple[Hashable, ...]]:
+        """The keys in the page cache of all that is made of the whole list, if it is taken."""
+        key, relation = self.sorted_key, self.relation
+        return [key, *[(*key, one) for one in relation.facets if not relation.is_counted(one)]]
+
+    def of(self, relation: Relation) -> Self:
+        """The list of the same owner that another relation leads to."""
+        return replace(self, relation=relation)
 
     # -- its size ------------------------------------------------------------------------------------------------------
 
@@ -165,6 +208,17 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         """Whether records have to be read; for `first: 0` the counts are enough where they are exact."""
         arguments = self.relation.arguments
         return self.relation.nodes and (arguments.size != 0 or arguments.is_narrow or not self.is_exact)
+
+    def possible_levels(self, hierarchy: Hierarchy) -> list[Level]:
+        """The levels that nodes of the list may have, as the hierarchy is defined."""
+        has_level = self.relation.arguments.has_level
+        return [one for one in hierarchy.levels.values() if self.owner.level in one.under and has_level(one.name)]
+
+    async def level_counts(self, request: Request) -> Counts:
+        """The nodes in the list by level, which its owner's counts give. Raises the error of a failed read."""
+        raise_first_error((await request.state.versions_of([self.owner.pk])).values())
+        counted = replace(self, owner=request.state.counted(self.owner))
+        return {level: counted.counts[level] for level in counted.levels}
 
     def min_size(self, versions: Mapping[str, TreeVersion]) -> int:
         """The minimum number of nodes on the page, from the counts alone."""
@@ -234,9 +288,8 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
 def described(lists: Sequence[ListRequest]) -> str:
     """Lists as a message names them."""
-    first = lists[0]
     more = f" and {len(lists) - 1:,} other lists" if len(lists) > 1 else ""
-    return f"The {first.relation.kind} of {shorten(first.owner.path_text)}{more}"
+    return f"{lists[0].description}{more}"
 
 
 class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):

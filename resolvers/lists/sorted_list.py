@@ -1,4 +1,4 @@
-"""Sorted list: a whole list that was read, sorted and filtered in memory, and its pages.
+"""Sorted list: a whole list that was read, sorted, filtered and counted in memory, and its pages.
 
 DynamoDB orders a list only by its keys, and a FilterExpression is applied after the units were consumed, and makes
 pages of unpredictable length. So the list is read as without order and conditions, by the usual batch functions, and
@@ -7,30 +7,31 @@ the result is cached: its other pages read nothing but the version of the tree. 
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, cmp_to_key
+from itertools import islice
 from typing import Any, Self, overload
 
 import msgspec
 from msgspec.structs import astuple
 
-from resolvers.access.grants import grant_roots
 from resolvers.lists.arguments import (
     ConnectionArguments,
     CursorKind,
-    Cursors,
+    ListCursors,
     Page,
     Relation,
-    RelationKind,
     decode_cursor,
     encode_cursor,
     page_of,
 )
-from resolvers.lists.list_request import MAX_CACHED_WHOLE, ListRequest, described
-from resolvers.session.cache import RECORD_BYTES, Partition
+from resolvers.lists.candidates import read_candidates
+from resolvers.lists.list_request import MAX_CACHED_WHOLE, ListRequest
+from resolvers.session.cache import RECORD_BYTES
 from resolvers.session.request import Request
-from resolvers.sorting.conditions import key_position
+from resolvers.sorting.conditions import Condition, check_levels, key_position
+from resolvers.sorting.facets import FacetsRequest, ListFacet, count_facets
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, CladeError, shorten
@@ -40,7 +41,10 @@ TESTED_A_CHUNK = 5  # nodes between two points at which the event loop may run o
 
 _pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
 
+FACET_VALUE_BYTES = 200  # memory of a value of a facet with its count
+
 Outcome = Page | Exception
+Read = Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]]
 Position = tuple[list[SortValue], str]  # what the list is sorted by, then the place in the list's own order
 
 
@@ -49,22 +53,26 @@ class SortedCursors:
     """The cursors of a sorted or filtered list. `owner` names the list, with its order and conditions.
 
     A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone.
-    `listed` are the cursors of the list in its own order, None for an empty one; `is_deep` is whether its nodes have
-    different parents.
+    `listed` are the cursors of the list in its own order, which a list has that is only counted (`are_own`); `is_deep`
+    is whether its nodes have different parents.
     """
 
     ordering: Ordering
     owner: str
-    listed: Cursors | None
+    listed: ListCursors
     is_deep: bool
+    are_own: bool
 
     def cursor(self, record: Record) -> str:
+        if self.are_own:
+            return self.listed.cursor(record)
         values = msgspec.json.encode(self.ordering.plain_values(record)).decode()
         return encode_cursor(CursorKind.SORTED, self.owner, f"{values}\n{self.position(record)}")
 
     def position(self, record: Record) -> str:
-        assert self.listed is not None  # only an empty page has none  # noqa: S101
         match self.ordering.place:
+            case _ if self.are_own:
+                return self.listed.position(record)
             case PlaceOrder.KEY if self.is_deep:
                 return key_position(record) + self.listed.position(record)
             case PlaceOrder.KEY | PlaceOrder.PATH if not self.is_deep:
@@ -73,6 +81,8 @@ class SortedCursors:
 
     def decode(self, cursor: str) -> Position:
         """The position of a cursor; raises BadCursor for one of another list, order or condition."""
+        if self.are_own:
+            return [], self.listed.decode(cursor)
         values, _, position = decode_cursor(cursor, CursorKind.SORTED, self.owner).partition("\n")
         try:
             return self.ordering.checked(msgspec.json.decode(values)), position
@@ -154,124 +164,196 @@ class SortedList:
         return self._key((self.cursors.ordering.values(record), self.cursors.position(record)))
 
 
-async def read_sorted(
-    request: Request,
-    lists: Sequence[ListRequest],
-    read: Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]],
-) -> list[Outcome]:
+@dataclass(frozen=True)
+class CountedFacets:
+    """Facets of a list of so many nodes, which was read from these partitions."""
+
+    facets: Sequence[ListFacet]
+    size: int
+    partitions: frozenset[str]
+
+
+Made = SortedList | CountedFacets
+"""What is made of a whole list, and cached."""
+
+
+async def read_sorted(request: Request, lists: Sequence[ListRequest], read: Read) -> list[Outcome]:
     """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists.
 
     An error is in place of each page that it concerns.
     """
-    if not any(relation.takes_whole_list for relation in {one.relation for one in lists}):
+    if all(relation.is_plain for relation in {one.relation for one in lists}):
         return await read(request, lists)
-    if request.grants is None:  # the versions of their trees validate sorted lists as well
-        await request.state.read_versions(one.owner.pk for one in lists)
-    found: dict[ListRequest, SortedList] = {}
-    for one in lists:
-        if one.relation.takes_whole_list and (cached := _cached(request, one.owner.pk, one.sorted_key)) is not None:
-            found[one] = cached
-    whole = {one: type(one)(one.owner, one.relation.whole) for one in lists if one.relation.takes_whole_list}
-    missing = [whole.get(one, one) for one in lists if one not in found]
-    outcomes = iter(await read(request, missing) if missing else ())
-    listed: list[Outcome] = []
-    for number, requested in enumerate(lists):
-        if requested in found:
-            listed.append(await _sorted_page(request, requested, found[requested]))
-        elif requested in whole:
-            listed.append(await _sorted_page(request, requested, next(outcomes)))
-        else:
-            listed.append(next(outcomes))
+    if request.grants is None:  # the versions of their trees validate what is made of lists as well
+        await request.state.read_versions(one.partition for one in lists if isinstance(one.partition, str))
+    makings = [_Making(request, one) for one in lists]
+    _check_conditions(request, makings)
+    for one in makings:
+        one.take_cached()
+    async for chunk in in_chunks([one for one in makings if one.may_use_items]):
+        found = await request.scheduler.gather_outcomes([read_candidates(request, one.requested) for one in chunk])
+        for one, candidates in zip(chunk, found, strict=True):
+            one.whole = candidates if candidates is None or isinstance(candidates, Exception) else Page(candidates)
+    parts = [part for one in makings for part in one.parts]
+    outcomes = iter(await read(request, parts) if parts else ())
+    for one in makings:
+        one.take(list(islice(outcomes, len(one.parts))))
+    pages: list[Outcome] = []
+    for number, one in enumerate(makings):
+        pages.append(await one.page())
         if number % CHUNK_LENGTH == CHUNK_LENGTH - 1:
             await yield_to_loop()
-    return listed
+    return pages
 
 
-async def read_sorted_roots(
-    request: Request,
-    hierarchy: str,
-    relation: Relation,
-    read: Callable[[Request, str, Relation], Awaitable[Page]],
-    partitions: frozenset[str] | None = None,
-) -> Page:
-    """A page of roots, or of the nodes in all trees; `read` reads one that is neither sorted nor filtered.
+def _check_conditions(request: Request, makings: Sequence["_Making"]) -> None:
+    """Refuse the lists whose conditions no node can meet."""
+    checked: dict[tuple[Relation, str], CladeError | None] = {}
+    for one in makings:
+        requested, relation = one.requested, one.requested.relation
+        if relation.arguments.where is None:
+            continue
+        key = relation, requested.owner.level
+        if key not in checked:
+            hierarchy = request.hierarchies[requested.hierarchy]
+            checked[key] = None
+            try:
+                check_levels(relation.arguments.where, requested.possible_levels(hierarchy))
+            except CladeError as error:
+                checked[key] = error
+        one.error = checked[key]
 
-    `partitions` are those whose versions validate it, and were read; None: only a version of the whole store does.
-    Raises the errors of `read`, and BadCursor.
+
+class _Making:
+    """The page of one list, as it is made of what was cached, and of what is read.
+
+    `whole` is the whole list, or those of its nodes that may meet the conditions; None where it is not needed, or not
+    read.
     """
-    if not relation.takes_whole_list:
-        return await read(request, hierarchy, relation)
-    kind = CursorKind.ROOTS if relation.kind is RelationKind.ROOTS else CursorKind.DESCENDANTS
-    is_deep = kind is CursorKind.DESCENDANTS or grant_roots(request.grants, hierarchy) is not None
-    what = f"The {relation.kind} of {hierarchy}"
-    key = "sorted", hierarchy, relation.whole.page_key, relation.order_digest
-    found = _cached(request, partitions, key)
-    if found is None:
-        whole = await read(request, hierarchy, relation.whole)
-        found = await _sorted(request, partitions, key, relation, f"{kind}{hierarchy}", whole, is_deep=is_deep)
-    else:
-        request.budget.spend_nodes(found.size, what, compared=True)
-        request.state.partitions_read.update([hierarchy, *found.partitions])
-    return _page(request, relation, found, what)
 
+    def __init__(self, request: Request, requested: ListRequest) -> None:
+        self._request, self.requested = request, requested
+        self.whole: Outcome | None = None
+        self.error: Exception | None = None
+        self._plain: Outcome | None = None
+        self._cached: dict[Hashable, Made] = {}
 
-async def _sorted_page(request: Request, requested: ListRequest, found: Outcome | SortedList) -> Outcome:
-    """A page of a sorted list, or of the whole list that it is sorted and filtered from."""
-    relation, owner = requested.relation, requested.owner
-    if isinstance(found, Exception):
-        return relation.shared_error(found) if isinstance(found, CladeError) else found
-    try:
-        if isinstance(found, SortedList):
-            request.budget.spend_nodes(found.size, described([requested]), compared=True)
+    def take_cached(self) -> None:
+        """Take what was made before and is current; nothing where something is hidden."""
+        request, requested = self._request, self.requested
+        if request.grants is not None or not requested.relation.is_cacheable:
+            return
+        for key in requested.result_keys if requested.relation.takes_whole_list else ():
+            found: Made | None = request.state.pages.get(requested.partition, key)
+            if found is not None:
+                self._cached[key] = found
+                if request.reads.trace is not None:
+                    request.reads.trace.pages += 1
+
+    @property
+    def may_use_items(self) -> bool:
+        return self.error is None and not self.requested.relation.is_cacheable
+
+    @cached_property
+    def parts(self) -> list[ListRequest]:
+        """The lists that have to be read for it."""
+        requested, relation = self.requested, self.requested.relation
+        if self.error is not None:
+            return []
+        if not relation.takes_whole_list:
+            return [requested.of(relation.without_facets) if relation.facets else requested]
+        is_made = all(key in self._cached for key in requested.result_keys)
+        return [] if is_made or self.whole is not None else [requested.of(relation.whole)]
+
+    def take(self, outcomes: list[Outcome]) -> None:
+        """Take the outcomes of its parts."""
+        for one in outcomes:
+            if self.requested.relation.takes_whole_list:
+                self.whole = one
+            else:
+                self._plain = one
+
+    async def page(self) -> Outcome:
+        """The page, or the error in its place."""
+        relation = self.requested.relation
+        try:
+            for one in (self.error, self._plain, self.whole):
+                if isinstance(one, Exception):
+                    raise one
+            return await self._page()
+        except CladeError as error:
+            return relation.shared_error(error)
+        except Exception as error:  # of a failed read
+            return error
+
+    async def _page(self) -> Page:
+        request, requested, relation = self._request, self.requested, self.requested.relation
+        made = dict(self._cached)
+        if isinstance(self.whole, Page):
+            made |= await self._made(self.whole)
+        elif made:
+            request.budget.spend_nodes(max(one.size for one in made.values()), requested.description, compared=True)
+        request.state.partitions_read.update(*[one.partitions for one in made.values()])
+        page = self._plain
+        if relation.takes_whole_list:
+            found = made[requested.sorted_key]
+            assert isinstance(found, SortedList)  # noqa: S101 - by its key
+            page = found.page(relation.arguments, total=relation.total)
+            if relation.nodes:
+                request.budget.spend_nodes(len(page.records), requested.description)
+            else:
+                page = Page([], total=page.total)
+        assert isinstance(page, Page)  # noqa: S101 - an error was raised
+        return replace(page, facets=await self._facets(made)) if relation.facets else page
+
+    async def _facets(self, made: Mapping[Hashable, Made]) -> dict[FacetsRequest, Sequence[ListFacet]]:
+        """The facets by what was asked."""
+        requested, relation = self.requested, self.requested.relation
+        found: dict[FacetsRequest, Sequence[ListFacet]] = {}
+        for one in relation.facets:
+            if relation.is_counted(one):
+                found[one] = await one.of_levels(await requested.level_counts(self._request))
+            else:
+                counted = made[(*requested.sorted_key, one)]
+                assert isinstance(counted, CountedFacets)  # noqa: S101 - by its key
+                found[one] = counted.facets
+        return found
+
+    async def _made(self, whole: Page) -> dict[Hashable, Made]:
+        """What is made of the whole list, all in turn, and cached where nothing is hidden."""
+        requested, relation = self.requested, self.requested.relation
+        where, partitions = relation.arguments.where, requested.partitions(whole.records)
+        missing = [key for key in requested.result_keys if key not in self._cached]
+        made: dict[Hashable, Made] = {}
+        asked = [one for one in relation.facets if (*requested.sorted_key, one) in missing]
+        counted = await count_facets(whole.records, where, asked) if asked else {}
+        for one, facets in counted.items():
+            made[(*requested.sorted_key, one)] = CountedFacets(facets, len(whole.records), partitions)
+        if requested.sorted_key in missing:
+            made[requested.sorted_key] = await self._sorted(whole, where, partitions)
+        if self._request.grants is None and relation.is_cacheable:
+            for key, found in made.items():
+                await self._put(key, found)
+        return made
+
+    async def _sorted(self, whole: Page, where: Condition | None, partitions: frozenset[str]) -> SortedList:
+        requested, relation, records = self.requested, self.requested.relation, whole.records
+        if where is not None:
+            test, records = where.test, []
+            async for chunk in in_chunks(whole.records, TESTED_A_CHUNK):
+                records += [record for record in chunk if test(record)]
+        ordering, owner = relation.arguments.ordering, f"{requested.cursor_kind}{requested.owner.id}"
+        name, are_own = f"{owner}\n{relation.order_digest}", not relation.is_sorted
+        cursors = SortedCursors(ordering, name, requested.cursors, requested.is_deep, are_own)
+        records = await ordering.sorted(records, cursors.position)
+        return SortedList(records, cursors, len(whole.records), partitions)
+
+    async def _put(self, key: Hashable, found: Made) -> None:
+        if isinstance(found, CountedFacets):
+            weight = sum([len(one.values) for one in found.facets]) * FACET_VALUE_BYTES // RECORD_BYTES + 1
         else:
-            is_deep, name = relation.kind is RelationKind.DESCENDANTS, f"{requested.cursor_kind}{owner.id}"
-            found = await _sorted(request, owner.pk, requested.sorted_key, relation, name, found, is_deep=is_deep)
-        return _page(request, relation, found, described([requested]))
-    except CladeError as error:
-        return relation.shared_error(error)
-
-
-def _cached(request: Request, partition: Partition, key: Hashable) -> SortedList | None:
-    """A sorted list that is cached, of which nothing is hidden."""
-    found: SortedList | None = None if request.grants is not None else request.state.pages.get(partition, key)
-    if found is not None and request.reads.trace is not None:
-        request.reads.trace.pages += 1
-    return found
-
-
-async def _sorted(
-    request: Request,
-    partition: Partition,
-    key: Hashable,
-    relation: Relation,
-    owner: str,
-    whole: Page,
-    *,
-    is_deep: bool,
-) -> SortedList:
-    """A whole list sorted and filtered, and cached where nothing is hidden; `owner` names the list in cursors."""
-    arguments, records = relation.arguments, whole.records
-    if arguments.where is not None:
-        test, records = arguments.where.test, []
-        async for chunk in in_chunks(whole.records, TESTED_A_CHUNK):
-            records += [record for record in chunk if test(record)]
-    cursors = SortedCursors(arguments.ordering, f"{owner}\n{relation.order_digest}", whole.cursors, is_deep)
-    partitions = frozenset([record.pk for record in whole.records])
-    records = await arguments.ordering.sorted(records, cursors.position)
-    found = SortedList(records, cursors, len(whole.records), partitions)
-    if request.grants is None:
-        kept, weight = found, len(records)
-        if len(records) > MAX_CACHED_WHOLE:
-            packed = await PackedRecords.of(records)
-            kept, weight = replace(found, records=packed), packed.weight
-        request.state.pages.put(partition, key, kept, weight + len(cursors.owner) // RECORD_BYTES)
-    return found
-
-
-def _page(request: Request, relation: Relation, found: SortedList, what: str) -> Page:
-    """One page of a sorted list, `what` it is in messages; its nodes are spent as returned ones. Raises BadCursor."""
-    page = found.page(relation.arguments, total=relation.total)
-    if not relation.nodes:
-        return Page([], total=page.total)
-    request.budget.spend_nodes(len(page.records), what)
-    return page
+            weight = len(found.records) + len(found.cursors.owner) // RECORD_BYTES
+            if len(found.records) > MAX_CACHED_WHOLE:
+                packed = await PackedRecords.of(found.records)
+                found, weight = replace(found, records=packed), packed.weight + weight - len(found.records)
+        self._request.state.pages.put(self.requested.partition, key, found, weight)

@@ -6,11 +6,11 @@ order of the tree: what a condition leaves of them are spans, parts of the order
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from resolvers.sorting.values import NodeValue
 from store.errors import BadInput, BadPath
@@ -93,6 +93,36 @@ MAX_CHARACTERS = 4_000  # of all texts to compare with: they are cached with the
 Test = Callable[[Record], bool]
 
 
+class Condition(Protocol):
+    """A condition on the nodes of a list.
+
+    `is_cacheable` is whether lists that were filtered by it are cached.
+    """
+
+    @property
+    def is_cacheable(self) -> bool: ...
+
+    @property
+    def identity(self) -> object:
+        """Plain values that are equal for equal conditions."""
+        ...
+
+    @property
+    def test(self) -> Test:
+        """Whether a node meets it."""
+        ...
+
+    def outcome(self, level: str) -> bool | None:
+        """Whether all nodes of a level meet it, or none does, by the attributes that the level has; None where that
+        depends on the node.
+        """
+        ...
+
+    def lacking(self, level: str) -> set[str]:
+        """The attributes in it that a level lacks, by their names in the schema."""
+        ...
+
+
 @dataclass(frozen=True)
 class KeyComparison:
     """A condition on `key` or `path`: the spans of the texts that meet it, of a key `Omaha#`, of a path `US#NE#Omaha#`,
@@ -101,6 +131,7 @@ class KeyComparison:
 
     name: str
     spans: Spans
+    is_cacheable: ClassVar[bool] = True
 
     @classmethod
     def of(cls, name: str, operator: str, operand: Any) -> Self:
@@ -133,6 +164,12 @@ class KeyComparison:
         """Whether a node meets it."""
         position, spans = (key_position if self.name == "key" else path_position), self.spans
         return lambda record: contains(spans, position(record))
+
+    def outcome(self, level: str) -> bool | None:
+        return None
+
+    def lacking(self, level: str) -> set[str]:
+        return set()
 
 
 def key_position(record: Record) -> str:
@@ -182,6 +219,7 @@ class Comparison:
     value: NodeValue
     operator: str
     operand: Hashable
+    is_cacheable: ClassVar[bool] = True
 
     @property
     def identity(self) -> object:
@@ -203,6 +241,14 @@ class Comparison:
         of, wanted = value.comparable_of, value.comparable(operand)
         meets = _MEETS[self.operator]
         return lambda record: (found := of(record)) is not None and meets(found, wanted)
+
+    def outcome(self, level: str) -> bool | None:
+        if not self.lacking(level):
+            return None
+        return self.operator == "ne" or (self.operator == "isNull" and self.operand is True)
+
+    def lacking(self, level: str) -> set[str]:
+        return {self.value.label} if self.value.levels and level not in self.value.levels else set()
 
     def _exact(self, operand: Any) -> Hashable:
         """An operand in the form that is equal for equal values."""
@@ -232,7 +278,11 @@ class Combination:
     """Conditions joined by `and` or `or`, or the one that `not` negates. `and` of none is met, `or` of none is not."""
 
     operator: str
-    parts: "tuple[Condition, ...]"
+    parts: tuple[Condition, ...]
+
+    @cached_property
+    def is_cacheable(self) -> bool:
+        return all(part.is_cacheable for part in self.parts)
 
     @property
     def identity(self) -> object:
@@ -243,6 +293,8 @@ class Combination:
     def test(self) -> Test:
         """Whether a node meets it."""
         tests = [part.test for part in self.parts]
+        if len(tests) == 1 and self.operator != "not":
+            return tests[0]
         match self.operator:
             case "and":
                 return lambda record: all(test(record) for test in tests)
@@ -251,49 +303,49 @@ class Combination:
         (negated,) = tests
         return lambda record: not negated(record)
 
+    def outcome(self, level: str) -> bool | None:
+        found = [part.outcome(level) for part in self.parts]
+        if self.operator == "not":
+            return None if found[0] is None else not found[0]
+        if (self.operator == "or") in found:  # one that is met decides `or`, one that is not decides `and`
+            return self.operator == "or"
+        return None if None in found else self.operator == "and"
 
-Condition = Comparison | KeyComparison | Combination
+    def lacking(self, level: str) -> set[str]:
+        return {name for part in self.parts for name in part.lacking(level)}
 
 
-def check_levels(where: Condition, levels: Sequence[Level]) -> None:
-    """Raise BadInput for a condition that no node of these levels can meet, since they lack the attributes."""
-    if all(_outcome(where, level.name) is False for level in levels):
-        lacks = [f"{level.label} has no {', '.join(sorted(_lacking(where, level.name)))}" for level in levels]
+def direct_parts(where: Condition | None) -> Sequence[Condition]:
+    """The conditions that stand directly in `where`, each with a name: not those in its and, or and not."""
+    parts = where.parts if isinstance(where, Combination) and where.operator == "and" else (where,)
+    return [part for part in parts if part is not None and not isinstance(part, Combination)]
+
+
+def check_levels(where: Condition, levels: Iterable[Level]) -> None:
+    """Raise BadInput for a condition that no node of these levels can meet, since they lack the attributes; levels are
+    those that nodes of the list can have, and of none the list is empty anyway.
+    """
+    levels = list(levels)
+    if levels and all(where.outcome(level.name) is False and where.lacking(level.name) for level in levels):
+        lacks = [f"{level.label} has no {', '.join(sorted(where.lacking(level.name)))}" for level in levels]
         raise BadInput(
             f"No node in this list can meet where: {'; '.join(lacks)}. Give level: with a level that has it, or omit "
             "the condition."
         )
 
 
-def _outcome(where: Condition, level: str) -> bool | None:
-    """Whether all nodes of a level meet a condition, or none does, by the attributes that the level has; None where
-    that depends on the node.
-    """
-    match where:
-        case Comparison(value, operator, operand) if value.levels and level not in value.levels:
-            return operator == "ne" or (operator == "isNull" and operand is True)
-        case Combination(operator, parts) if parts:
-            found = [_outcome(part, level) for part in parts]
-            if operator == "not":
-                return None if found[0] is None else not found[0]
-            if (operator == "or") in found:  # one that is met decides `or`, one that is not decides `and`
-                return operator == "or"
-            return None if None in found else operator == "and"
-    return None
+class OwnParser(Protocol):
+    """A name in `where` whose conditions are no comparisons of a value of the node itself."""
 
-
-def _lacking(where: Condition, level: str) -> set[str]:
-    """The attributes in a condition that a level lacks."""
-    if isinstance(where, Combination):
-        return {name for part in where.parts for name in _lacking(part, level)}
-    value = where.value if isinstance(where, Comparison) else None
-    return {value.label} if value is not None and value.levels and level not in value.levels else set()
+    def parse(self, given: Mapping[str, Any], parser: "ConditionParser", depth: int) -> Condition:
+        """The condition. Raises BadInput."""
+        ...
 
 
 class ConditionParser:
     """Parses one condition as clients write it: by name of a value its operators, or and, or and not."""
 
-    def __init__(self, values: Mapping[str, NodeValue]) -> None:
+    def __init__(self, values: Mapping[str, NodeValue | OwnParser]) -> None:
         """`values` are those of the hierarchy by their names in the schema, without `key` and `path`."""
         self._values = values
         self._conditions_left = MAX_CONDITIONS
@@ -311,19 +363,22 @@ class ConditionParser:
                 parts.append(self._combination(name, inner, depth))
             elif name == "not":
                 parts.append(self._combination(name, [inner], depth))
+            elif not isinstance(value := self._values.get(name), NodeValue | None):
+                parts.append(self.counted(value.parse(inner, self, depth)))
             else:
-                value = self._values.get(name)
                 if name == "name" and value is not None:
                     value, inner = _localized(value, inner)
                 parts += [self._comparison(name, value, operator, operand) for operator, operand in inner.items()]
-        return parts[0] if len(parts) == 1 else self._joined("and", parts)
+        if len(parts) == 1 and not (isinstance(parts[0], Combination) and depth == 1):
+            return parts[0]
+        return self._joined("and", parts)  # also of one, for `direct_parts`
 
     def _combination(self, operator: str, given: Sequence[Mapping[str, Any]], depth: int) -> Condition:
         return self._joined(operator, [self.parse(one, depth + 1) for one in given])
 
     def _joined(self, operator: str, parts: Sequence[Condition]) -> Condition:
         joined = Combination(operator, tuple(parts))
-        return joined if parts else self._counted(joined)
+        return joined if parts else self.counted(joined)
 
     def _comparison(self, name: str, value: NodeValue | None, operator: str, operand: Any) -> Condition:
         if operand is None:
@@ -337,10 +392,11 @@ class ConditionParser:
             operands = tuple([Attribute(name, value.kind, "").parse(one) for one in operands])
         whole: Hashable = operands if isinstance(operand, list) else operands[0]
         if value is None:
-            return self._counted(KeyComparison.of(name, operator, whole))
-        return self._counted(Comparison(value, operator, whole))
+            return self.counted(KeyComparison.of(name, operator, whole))
+        return self.counted(Comparison(value, operator, whole))
 
-    def _counted(self, condition: Condition) -> Condition:
+    def counted(self, condition: Condition) -> Condition:
+        """A condition, taken from those that one list may have. Raises BadInput where it has too many."""
         self._conditions_left -= 1
         if self._conditions_left < 0:
             raise BadInput(f"where has more than {MAX_CONDITIONS} conditions; omit some.")
