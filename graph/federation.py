@@ -66,7 +66,7 @@ _OF_QUERY = {
 }  # fmt: skip
 _OF_NODES = {"history": "history", "atRevision": "history"}
 # Types of values that several subgraphs have.
-_SHARED = ("PageInfo", "Money", "Localized", "LocalizedText")
+_SHARED = ("PageInfo", "Money", "Localized", "LocalizedText", "ListFacet", "ListFacetValue")
 # It is left out: Cosmo's composer takes no interface whose fields are of interfaces that implement it.
 _TREE_NODE = "TreeNode"
 
@@ -75,8 +75,10 @@ ASSUMED_ANCESTORS = 8
 ASSUMED_LOOKUPS = 10  # of paths or ids: composers take no list for the size
 
 SEARCH, NEAR, CHANGES = 10, 5, 10
-ARGUMENTS = {"orderBy": 50, "where": 50, "kilometers": 30}
-"""Costs of arguments, where a query gives them: sorted and filtered lists are read whole, larger circles read more."""
+ARGUMENTS = {"orderBy": 50, "where": 50, "fields": 50, "kilometers": 30}
+"""Costs of arguments, where a query gives them: lists are read whole to be sorted, filtered or counted (`fields` of
+`facets`), larger circles read more.
+"""
 
 _NODES = 'sizedFields: ["nodes", "edges"], '
 

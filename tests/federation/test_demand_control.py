@@ -79,11 +79,16 @@ def test_changes_cost_what_the_logs_of_large_trees_read(costs):
 
 
 @pytest.mark.parametrize(
-    ("name", "argument"), [("orderBy", "orderBy: [{field: NAME}]"), ("where", 'where: {name: {ne: ""}}')]
+    ("name", "arranged"),
+    [
+        ("orderBy", BELOW_ROOTS % ", orderBy: [{field: NAME}]"),
+        ("where", BELOW_ROOTS % ', where: {name: {ne: ""}}'),
+        ("fields", (BELOW_ROOTS % "").replace("nodes { id }", "nodes { id } facets(fields: CODE) { field }")),
+    ],
 )
-def test_order_and_condition_cost_the_nodes_of_the_list_outside_of_the_page(costs, name, argument):
+def test_order_and_condition_cost_the_nodes_of_the_list_outside_of_the_page(costs, name, arranged):
     roots = costs.ask(TREES % "(first: 120)")[0]["locations"]["nodes"]
-    (_, plain), (_, arranged) = costs.ask(BELOW_ROOTS % ""), costs.ask(BELOW_ROOTS % f", {argument}")
+    (_, plain), (_, arranged) = costs.ask(BELOW_ROOTS % ""), costs.ask(arranged)
     beyond = [root["childCount"] - PAGE for root in roots if root["childCount"] > PAGE]
     assert abs(arranged["items"] - plain["items"] - sum(beyond)) <= len(beyond), "a page reads one node ahead"
     assert is_near(ARGUMENTS[name], beyond)

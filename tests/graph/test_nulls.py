@@ -32,7 +32,7 @@ FAILING = (ReadingField, LookupField, RootsField, SearchField, AttributeField, C
 """The resolvers of what reads, of attributes and of computed fields; revisions have others for these two."""
 FEDERATION = {"Query._entities", "Query._service"}
 """Not null as its specification says; each entity may be."""
-OF_A_RESULT = {"edges", "nodes", "node", "pageInfo"}
+OF_A_RESULT = {"edges", "nodes", "node", "pageInfo", "facets"}
 """The parts of connections, edges and what a search found."""
 OF_A_VALUE = {
     "names", "userErrors", "Localized.texts", "TreeChangeFeed.changes", "Query.hierarchies", "HierarchyInfo.levels",
