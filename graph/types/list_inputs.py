@@ -17,6 +17,7 @@ from graph.types.fields import Path, argument, class_of, enum_class, input_type
 from graph.types.values import enum_type
 from resolvers.sorting.facets import FacetField
 from resolvers.sorting.ordering import PlaceOrder
+from resolvers.sorting.search_comparison import SearchValue, relevance_of
 from resolvers.sorting.values import NodeValue
 from store.model.attributes import Kind
 
@@ -59,6 +60,7 @@ _ABOUT = {
     "level": "Level, in the order in which the hierarchy defines them.",
     "child_count": "Number of children.",
     "updated_at": "Time of the last change of the content.",
+    "relevance": "Order of the search that stands directly in `where`, the best match first.",
 }
 _LANGUAGES = "Language tags of BCP 47 in order of preference; omitted for the default names."
 _conditions: dict[tuple[Any, bool], Any] = {}
@@ -95,8 +97,12 @@ class ListInputs:
     def register(self, schema: GraphQLSchema) -> None:
         """Give graphql-core's inputs the values that their fields stand for."""
         kinds = schema.type_map
-        kinds[f"{self._title}OrderField"].extensions[ORDER_VALUES] = self._sorted
-        values = {camel(name): value for name, value in self._compared.items()}
+        orders: dict[str, Any] = dict(self._sorted)
+        values: dict[str, Any] = {camel(name): value for name, value in self._compared.items()}
+        if self._cls.search is not None:
+            orders["RELEVANCE"] = relevance_of
+            values["search"] = SearchValue(self._cls.definition())
+        kinds[f"{self._title}OrderField"].extensions[ORDER_VALUES] = orders
         kinds[f"{self._title}Condition"].extensions[CONDITION_VALUES] = values
         kinds[f"{self._title}FacetField"].extensions[FACET_FIELDS] = self._facets
 
@@ -117,6 +123,7 @@ class ListInputs:
     def _order(self) -> Any:
         about = self._about
         named = {name: value.name for name, value in self._sorted.items()} | {one.name: one.value for one in PlaceOrder}
+        named |= {"RELEVANCE": "relevance"} if self._cls.search else {}
         members = {name: (name, about[value]) for name, value in named.items()}
         text = f"Values that lists of the hierarchy {self._cls.name} sort by."
         fields = enum_class(f"{self._title}OrderField", members, text)
@@ -137,6 +144,8 @@ class ListInputs:
             "key": (KeyCondition | None, "Condition on `key`; of children, only these are read."),
             "path": (PathCondition | None, "Condition on `path`; only these are read."),
         }
+        if self._cls.search is not None:
+            parts["search"] = (SearchCondition | None, "Matches a text, as in a search.")
         for value in self._compared.values():
             parts[camel(value.name)] = (self._comparison(value) | None, f"Condition on `{camel(value.name)}`.")
         return input_type(name, "A condition on a node; all of its fields have to be met.", parts, made)
@@ -179,6 +188,14 @@ def _of_key(title: str, kind: Any, starts_with: str) -> Any:
     return _operators(title, _typed(operators, kind), text)
 
 
+SearchCondition: Any = input_type(
+    "SearchCondition",
+    "A text to search for, as searches do.",
+    {
+        "text": (str, "Beginnings of words, in any order; without a word it is met by no node."),
+        "languages": (list[str] | None, "Search only names in these languages (tags of BCP 47) and default names."),
+    },
+)
 KeyCondition: Any = _of_key("Key", str, "Begins with this.")
 PathCondition: Any = _of_key("Path", Path, "This, or the path of a descendant of the node at it.")
 NameCondition: Any = _comparison("Name", str, NodeValue("name", Kind.TEXT), languages=(list[str], _LANGUAGES))
