@@ -17,6 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Self, cast
 
+from msgspec import structs
+
 from resolvers.descendants import DescendantsRequest
 from resolvers.lists.arguments import (
     NOTHING,
@@ -34,6 +36,7 @@ from resolvers.lists.list_request import ListRequest, ReadOption, TreeState
 from resolvers.lists.sorted_list import read_sorted
 from resolvers.pages import read_all_pages
 from resolvers.roots import RootsList, roots_list, virtual_owner, with_counts
+from resolvers.search.candidates import read_candidates
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.cache import Partition
 from resolvers.session.request import Request
@@ -55,7 +58,7 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
     Raises BadInput for a condition that no node in the list can meet, BadCursor, BudgetExceeded and the error of a
     failed read.
     """
-    (found,) = await read_sorted(request, [await _list(request, hierarchy, relation)], _read_own)
+    (found,) = await read_sorted(request, [await _list(request, hierarchy, relation)], _read_own, read_candidates)
     if isinstance(found, Exception):
         raise found
     return found
@@ -71,13 +74,10 @@ async def _list(request: Request, hierarchy: str, relation: Relation) -> "RootsL
     if arguments.ordering.place is PlaceOrder.POSITION:
         raise BadInput("POSITION is among siblings, and nodes of all trees have many parents; use PATH or KEY.")
     bounds = None if arguments.where is None else KeyBounds.of(arguments.where, are_children=False)
-    tops = sorted((await roots_list(request, hierarchy, _ROOTS).page(request)).records, key=path_position)
-    tops = [top for top in tops if bounds is None or arguments.has_level(top.level) or bounds.spans(top)]
-    below = replace(relation, kind=RelationKind.DESCENDANTS, counts=False)
-    if below.takes_whole_list or relation.facets or relation.total or arguments.size is None:
-        tops = await with_counts(request.state, tops)
+    below = replace(relation, kind=RelationKind.DESCENDANTS, counts=relation.counts and not relation.is_cacheable)
     deep = tuple([name for name in arguments.levels if not levels[name].may_be_root])
-    return TreesList(virtual_owner(hierarchy), below, tops, deep, bounds)
+    requested = TreesList(virtual_owner(hierarchy), below, deep, bounds)
+    return await requested.with_tops(request) if relation.is_cacheable else requested
 
 
 async def _read_own(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
@@ -88,13 +88,29 @@ async def _read_own(request: Request, lists: Sequence[ListRequest]) -> list[Page
 class TreesList(ListRequest, frozen=True, eq=False, dict=True):
     """The nodes of some levels in the trees of these tops, in the order of paths; its owner is virtual.
 
-    `deep` are those of the levels that no root can have.
+    `deep` are those of the levels that no root can have. Without `tops` they are read where the list is read.
     """
 
-    tops: Sequence[Record]
     deep: tuple[str, ...]
     bounds: KeyBounds | None
+    tops: Sequence[Record] | None = None
     cursor_kind: ClassVar[CursorKind] = CursorKind.DESCENDANTS
+
+    @property
+    def has_size(self) -> bool:
+        return self.tops is not None
+
+    async def with_tops(self, request: Request) -> Self:
+        """The same list with its tops, and with their counts where all of them are needed."""
+        relation, arguments, bounds = self.relation, self.relation.arguments, self.bounds
+        tops = sorted((await roots_list(request, self.hierarchy, _ROOTS).page(request)).records, key=path_position)
+        tops = [top for top in tops if bounds is None or arguments.has_level(top.level) or bounds.spans(top)]
+        if relation.takes_whole_list or relation.facets or relation.total or arguments.size is None:
+            tops = await with_counts(request.state, tops)
+        return structs.replace(self, tops=tops)
+
+    async def read_size(self, request: Request) -> int:
+        return (self if self.tops is not None else await self.with_tops(request)).max_size
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
@@ -106,8 +122,8 @@ class TreesList(ListRequest, frozen=True, eq=False, dict=True):
 
     @property
     def counts(self) -> Counts:
-        counts = Counter([top.level for top in self.tops])
-        for top in self.tops:
+        counts = Counter([top.level for top in self.tops or ()])
+        for top in self.tops or ():
             counts.update(top.descendant_counts)
         return counts
 
@@ -116,7 +132,7 @@ class TreesList(ListRequest, frozen=True, eq=False, dict=True):
         return self.partitions(())
 
     def partitions(self, records: Iterable[Record]) -> frozenset[str]:
-        return frozenset([self.hierarchy, *[top.pk for top in self.tops]])
+        return frozenset([self.hierarchy, *[top.pk for top in self.tops or ()]])
 
     @property
     def hierarchy(self) -> str:
@@ -145,6 +161,8 @@ class TreesList(ListRequest, frozen=True, eq=False, dict=True):
 
     async def page(self, request: Request) -> Page:
         """A page, or all nodes of a list that is sorted or filtered."""
+        if self.tops is None:
+            return await (await self.with_tops(request)).page(request)
         relation, arguments, budget = self.relation, self.relation.arguments, request.budget
         lo, hi = arguments.positions(self.cursors.decode)
         total = None

@@ -149,11 +149,10 @@ def connection_arguments(definition: GraphQLField, kind: RelationKind, given: Gi
         values = get_named_type(definition.args["where"].type).extensions[CONDITION_VALUES]
         where = ConditionParser(values).parse(given["where"])
     ordering = _ordering(definition, kind, given["orderBy"], where) if given.get("orderBy") else LIST_ORDER
-    if where is not None:
-        if kind in (RelationKind.CHILDREN, RelationKind.DESCENDANTS):
-            are_children = kind is RelationKind.CHILDREN or given.get("maxDepth") == 1
-            bounds = KeyBounds.of(where, are_children=are_children)
-            where = None if bounds is not None and bounds.is_exact else where
+    if where is not None and kind in (RelationKind.CHILDREN, RelationKind.DESCENDANTS):
+        are_children = kind is RelationKind.CHILDREN or given.get("maxDepth") == 1
+        bounds = KeyBounds.of(where, are_children=are_children)
+        where = None if bounds is not None and bounds.is_exact else where
     return ConnectionArguments(
         first=given.get("first"),
         after=given.get("after"),

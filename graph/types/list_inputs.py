@@ -16,6 +16,7 @@ from graph.types.facets import facet_fields
 from graph.types.fields import Path, argument, class_of, enum_class, input_type
 from graph.types.values import enum_type
 from resolvers.sorting.facets import FacetField
+from resolvers.sorting.near import MAX_KILOMETERS, NearValue, distance_from
 from resolvers.sorting.ordering import PlaceOrder
 from resolvers.sorting.search_comparison import SearchValue, relevance_of
 from resolvers.sorting.values import NodeValue
@@ -61,6 +62,7 @@ _ABOUT = {
     "child_count": "Number of children.",
     "updated_at": "Time of the last change of the content.",
     "relevance": "Order of the search that stands directly in `where`, the best match first.",
+    "distance": "Distance from the point of the `near` that stands directly in `where`.",
 }
 _LANGUAGES = "Language tags of BCP 47 in order of preference; omitted for the default names."
 _conditions: dict[tuple[Any, bool], Any] = {}
@@ -102,6 +104,9 @@ class ListInputs:
         if self._cls.search is not None:
             orders["RELEVANCE"] = relevance_of
             values["search"] = SearchValue(self._cls.definition())
+        if self._cls.location is not None:
+            orders["DISTANCE"] = distance_from
+            values["near"] = NearValue(self._cls.definition(), tuple(map(camel, self._cls.location)))
         kinds[f"{self._title}OrderField"].extensions[ORDER_VALUES] = orders
         kinds[f"{self._title}Condition"].extensions[CONDITION_VALUES] = values
         kinds[f"{self._title}FacetField"].extensions[FACET_FIELDS] = self._facets
@@ -124,6 +129,7 @@ class ListInputs:
         about = self._about
         named = {name: value.name for name, value in self._sorted.items()} | {one.name: one.value for one in PlaceOrder}
         named |= {"RELEVANCE": "relevance"} if self._cls.search else {}
+        named |= {"DISTANCE": "distance"} if self._cls.location else {}
         members = {name: (name, about[value]) for name, value in named.items()}
         text = f"Values that lists of the hierarchy {self._cls.name} sort by."
         fields = enum_class(f"{self._title}OrderField", members, text)
@@ -146,6 +152,8 @@ class ListInputs:
         }
         if self._cls.search is not None:
             parts["search"] = (SearchCondition | None, "Matches a text, as in a search.")
+        if self._cls.location is not None:
+            parts["near"] = (NearCondition | None, "Lies near a point, by its coordinates.")
         for value in self._compared.values():
             parts[camel(value.name)] = (self._comparison(value) | None, f"Condition on `{camel(value.name)}`.")
         return input_type(name, "A condition on a node; all of its fields have to be met.", parts, made)
@@ -194,6 +202,15 @@ SearchCondition: Any = input_type(
     {
         "text": (str, "Beginnings of words, in any order; without a word it is met by no node."),
         "languages": (list[str] | None, "Search only names in these languages (tags of BCP 47) and default names."),
+    },
+)
+NearCondition: Any = input_type(
+    "NearCondition",
+    "A circle on a sphere with the Earth's mean radius.",
+    {
+        "latitude": (float, "Latitude of its center in degrees, from -90 to 90."),
+        "longitude": (float, "Longitude of its center in degrees, from -360 to 360."),
+        "kilometers": (float, f"Its radius, up to {MAX_KILOMETERS:,}."),
     },
 )
 KeyCondition: Any = _of_key("Key", str, "Begins with this.")

@@ -8,13 +8,14 @@ They are read for all lists of a response level together, each once, unless the 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from resolvers.access.grants import may_read
 from resolvers.lists.list_request import ListRequest
 from resolvers.session.budget import raise_first_error
 from resolvers.session.request import Request
 from resolvers.sorting.conditions import Condition
-from resolvers.sorting.search_comparison import BY_ANCESTORS, Met, SearchComparison, searches_in, with_searches
+from resolvers.sorting.search_comparison import BY_ANCESTORS, SearchComparison, searches_in, with_searches
 from store.concurrency import in_chunks
 from store.errors import BudgetExceeded
 from store.model.keys import Key, ancestor_keys
@@ -26,48 +27,42 @@ MATCHED_A_CHUNK = 20  # nodes between two points at which the event loop may run
 
 
 async def with_ancestors(
-    request: Request, lists: Sequence[tuple[ListRequest, Condition, Sequence[Record]]]
-) -> list[Condition]:
+    request: Request, lists: Sequence[tuple[ListRequest, Condition | None, Sequence[Record]]]
+) -> list[Condition | None]:
     """The conditions of lists, given with their nodes, with the words of ancestors that the caller may see.
 
     Raises BudgetExceeded where these are too many, and the error of a failed read.
     """
     own: dict[Key, Record | None] = {}
-    wanted: dict[Key, None] = {}
-    needed: list[dict[int, set[Key]]] = []
+    needs: list[dict[int, set[Key]]] = []  # of each list, by the ids of its searches
     for requested, where, records in lists:
-        if not (searches := searches_in(where)):
-            needed.append({})
-            continue
+        searches = searches_in(where)
+        needs.append({id(one): set() for one in searches})
         own[requested.owner.key] = requested.owner
-        found: dict[int, set[Key]] = {id(one): set() for one in searches}
-        async for chunk in in_chunks(records, MATCHED_A_CHUNK):
+        async for chunk in in_chunks(records if searches else (), MATCHED_A_CHUNK):
             for record in chunk:
                 own[record.key] = record
                 words = Words.of(searches[0].hierarchy, record)
                 for one in searches:
                     if one.match(words) == BY_ANCESTORS:
-                        found[id(one)].update(ancestor_keys(record.key))
-        needed.append(found)
-        wanted.update(dict.fromkeys([key for keys in found.values() for key in keys]))
+                        needs[-1][id(one)].update(ancestor_keys(record.key))
+    wanted = sorted({key for each in needs for keys in each.values() for key in keys})
     unread = [key for key in wanted if key not in own and may_read(request.grants, key)]
-    if unread:
-        what = f"The ancestors of nodes in {lists[0][0].description[:1].lower()}{lists[0][0].description[1:]}"
-        if len(unread) > MAX_ANCESTORS:
-            raise BudgetExceeded(
-                f"{what} that have the first word of search are more than {MAX_ANCESTORS:,}; write a longer word, or "
-                "search below a node with fewer below it."
-            )
-        request.budget.spend_nodes(len(unread), what, compared=True)
-        nodes = await request.state.nodes(unread)
-        raise_first_error(nodes.values())
-        own |= {key: node for key, node in nodes.items() if not isinstance(node, Exception)}
+    if len(unread) > MAX_ANCESTORS:
+        raise BudgetExceeded(
+            f"{lists[0][0].description} has nodes with the first word of search that have more than {MAX_ANCESTORS:,} "
+            "ancestors; write a longer word, or search below a node with fewer below it."
+        )
+    request.budget.spend_nodes(len(unread), "The ancestors of nodes with the first word of search", compared=True)
+    nodes = await request.state.nodes(unread) if unread else {}
+    raise_first_error(nodes.values())
+    own |= {key: node for key, node in nodes.items() if not isinstance(node, Exception)}
     return [
-        with_searches(where, {id(one): _with(one, needs[id(one)], own) for one in searches_in(where)} if needs else {})
-        for (_, where, _), needs in zip(lists, needed, strict=True)
+        where and with_searches(where, {id(one): _with(one, keys[id(one)], own) for one in searches_in(where)})
+        for (_, where, _), keys in zip(lists, needs, strict=True)
     ]
 
 
 def _with(search: SearchComparison, keys: set[Key], nodes: dict[Key, Record | None]) -> SearchComparison:
-    above: dict[Key, Met] = {key: search.met(nodes.get(key)) for key in keys}
-    return SearchComparison(search.hierarchy, search.text, search.languages, above)
+    """The condition with its words that the nodes at these keys have."""
+    return replace(search, above={key: search.met(nodes.get(key)) for key in keys})

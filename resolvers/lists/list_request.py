@@ -129,6 +129,11 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         return self.owner.hierarchy
 
     @property
+    def is_virtual(self) -> bool:
+        """Whether its owner is no node, and its nodes are of all trees."""
+        return not self.owner.pk
+
+    @property
     def is_deep(self) -> bool:
         """Whether nodes of the list may have different parents."""
         return False
@@ -219,6 +224,15 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         raise_first_error((await request.state.versions_of([self.owner.pk])).values())
         counted = replace(self, owner=request.state.counted(self.owner))
         return {level: counted.counts[level] for level in counted.levels}
+
+    @property
+    def has_size(self) -> bool:
+        """Whether its size is known by few counts."""
+        return True
+
+    async def read_size(self, request: Request) -> int:
+        """The maximum length of the list without paging, of which counts may have to be read."""
+        return self.max_size
 
     def min_size(self, versions: Mapping[str, TreeVersion]) -> int:
         """The minimum number of nodes on the page, from the counts alone."""

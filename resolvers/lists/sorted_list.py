@@ -16,6 +16,7 @@ from typing import Any, Self, overload
 import msgspec
 from msgspec.structs import astuple
 
+from resolvers.lists.ancestor_words import with_ancestors
 from resolvers.lists.arguments import (
     ConnectionArguments,
     CursorKind,
@@ -26,13 +27,13 @@ from resolvers.lists.arguments import (
     encode_cursor,
     page_of,
 )
-from resolvers.lists.candidates import read_candidates
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, ListRequest
 from resolvers.session.cache import RECORD_BYTES
 from resolvers.session.request import Request
 from resolvers.sorting.conditions import Condition, check_levels, key_position
 from resolvers.sorting.facets import FacetsRequest, ListFacet, count_facets
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
+from resolvers.sorting.search_comparison import searches_in
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, CladeError, shorten
 from store.model.records import Record
@@ -45,6 +46,7 @@ FACET_VALUE_BYTES = 200  # memory of a value of a facet with its count
 
 Outcome = Page | Exception
 Read = Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]]
+Candidates = Callable[[Request, ListRequest], Awaitable[list[Record] | None]]
 Position = tuple[list[SortValue], str]  # what the list is sorted by, then the place in the list's own order
 
 
@@ -177,8 +179,11 @@ Made = SortedList | CountedFacets
 """What is made of a whole list, and cached."""
 
 
-async def read_sorted(request: Request, lists: Sequence[ListRequest], read: Read) -> list[Outcome]:
-    """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists.
+async def read_sorted(
+    request: Request, lists: Sequence[ListRequest], read: Read, candidates: Candidates
+) -> list[Outcome]:
+    """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists, and
+    `candidates` those of its nodes that may meet its conditions, None for a list that is to be read whole.
 
     An error is in place of each page that it concerns.
     """
@@ -191,13 +196,21 @@ async def read_sorted(request: Request, lists: Sequence[ListRequest], read: Read
     for one in makings:
         one.take_cached()
     async for chunk in in_chunks([one for one in makings if one.may_use_items]):
-        found = await request.scheduler.gather_outcomes([read_candidates(request, one.requested) for one in chunk])
-        for one, candidates in zip(chunk, found, strict=True):
-            one.whole = candidates if candidates is None or isinstance(candidates, Exception) else Page(candidates)
+        found = await request.scheduler.gather_outcomes([candidates(request, one.requested) for one in chunk])
+        for one, records in zip(chunk, found, strict=True):
+            one.whole = Page(records) if isinstance(records, list) else records
     parts = [part for one in makings for part in one.parts]
     outcomes = iter(await read(request, parts) if parts else ())
     for one in makings:
         one.take(list(islice(outcomes, len(one.parts))))
+    if searched := [one for one in makings if one.needs_ancestors]:
+        try:
+            asked = [(one.requested, one.where, one.read_nodes) for one in searched]
+            for one, where in zip(searched, await with_ancestors(request, asked), strict=True):
+                one.where = where
+        except Exception as error:
+            for one in searched:
+                one.error = error
     pages: list[Outcome] = []
     for number, one in enumerate(makings):
         pages.append(await one.page())
@@ -228,13 +241,14 @@ class _Making:
     """The page of one list, as it is made of what was cached, and of what is read.
 
     `whole` is the whole list, or those of its nodes that may meet the conditions; None where it is not needed, or not
-    read.
+    read. `where` is the condition, with what was read for it.
     """
 
     def __init__(self, request: Request, requested: ListRequest) -> None:
         self._request, self.requested = request, requested
         self.whole: Outcome | None = None
         self.error: Exception | None = None
+        self.where = requested.relation.arguments.where
         self._plain: Outcome | None = None
         self._cached: dict[Hashable, Made] = {}
 
@@ -253,6 +267,16 @@ class _Making:
     @property
     def may_use_items(self) -> bool:
         return self.error is None and not self.requested.relation.is_cacheable
+
+    @property
+    def needs_ancestors(self) -> bool:
+        """Whether conditions depend on the words of ancestors."""
+        return isinstance(self.whole, Page) and self.error is None and bool(searches_in(self.where))
+
+    @property
+    def read_nodes(self) -> Sequence[Record]:
+        """The nodes that are tested."""
+        return self.whole.records if isinstance(self.whole, Page) else ()
 
     @cached_property
     def parts(self) -> list[ListRequest]:
@@ -303,6 +327,7 @@ class _Making:
                 request.budget.spend_nodes(len(page.records), requested.description)
             else:
                 page = Page([], total=page.total)
+            page.near = relation.near
         assert isinstance(page, Page)  # noqa: S101 - an error was raised
         return replace(page, facets=await self._facets(made)) if relation.facets else page
 
@@ -322,7 +347,7 @@ class _Making:
     async def _made(self, whole: Page) -> dict[Hashable, Made]:
         """What is made of the whole list, all in turn, and cached where nothing is hidden."""
         requested, relation = self.requested, self.requested.relation
-        where, partitions = relation.arguments.where, requested.partitions(whole.records)
+        where, partitions = self.where, requested.partitions(whole.records)
         missing = [key for key in requested.result_keys if key not in self._cached]
         made: dict[Hashable, Made] = {}
         asked = [one for one in relation.facets if (*requested.sorted_key, one) in missing]

@@ -9,24 +9,21 @@ the partitions of its items, and the reads of hits.
 
 A caller who may read a part is served from what is hers alone, so that no limit is shared with what she may not see,
 and nothing of it can be told: by all nodes of a small part, or by the items of a tree that is hers.
-
-Search items of nodes below a renamed or moved ancestor have an old key. Where such nodes are now is learned from nodes
-that were not found at the key in their item. These keys are hints: the node that is read there has to have the expected
-id.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 from resolvers.access.grants import grant_roots
-from resolvers.ancestors import kinds_for_all_levels, selected_keys
+from resolvers.ancestors import kinds_for_all_levels
 from resolvers.lists.arguments import NOTHING, Page, Selection
 from resolvers.lookup import Lookup, find_nodes
 from resolvers.roots import with_counts
+from resolvers.search.pointers import Pointer, pointed_nodes
 from resolvers.session.budget import raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
@@ -35,16 +32,7 @@ from store.errors import BadInput, NotIndexed
 from store.metadata.moves import MARGIN_SECONDS
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
-from store.model.keys import (
-    Key,
-    KeyRange,
-    Path,
-    ancestor_keys,
-    last_segment,
-    node_key,
-    parent_sort_key,
-    tree_version_key,
-)
+from store.model.keys import Key, KeyRange, Path, node_key, tree_version_key
 from store.model.records import Item, Record
 from store.search.items import index_range
 from store.search.lineage import RUNNING, Lineage, MovedNode, Moves, id_hash, moved_nodes, steps
@@ -204,16 +192,6 @@ Place = tuple[Any, ...]
 """The place of a node in the result, by which nodes are sorted; its last part is the id of the node."""
 
 
-class Pointer(Protocol):
-    """A search item, as far as it leads to its node."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def key(self) -> Key: ...
-
-
 class Hit(NamedTuple):
     place: Place
     record: Record
@@ -230,8 +208,6 @@ class Selected(NamedTuple):
 
 
 Nodes = Mapping[Key, Record | Exception | None]
-ReadNodes = Callable[[Iterable[Key]], Awaitable[Nodes]]
-"""A method of the request's state that reads nodes by their keys."""
 
 
 class Reading(Enum):
@@ -245,13 +221,9 @@ class Reading(Enum):
 
 @dataclass
 class FoundPage(Page):
-    """The hits of a search; `complete` is whether it is proven that no other node belongs among them.
-
-    `kilometers` are the distances of nodes by their ids, where the search is for what is near a point.
-    """
+    """The hits of a search; `complete` is whether it is proven that no other node belongs among them."""
 
     complete: bool = True
-    kilometers: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,11 +285,11 @@ class Finder(ABC, Generic[A]):
         `read` are the items of the last `ranges`. More are read only after those of `Reading.FIRST`.
         """
 
-    async def settled(self, hits: Sequence[Hit], read: ReadNodes, own: Nodes) -> list[Hit]:
+    async def settled(self, hits: Sequence[Hit], own: Nodes, *, is_strong: bool) -> list[Hit]:
         """Those of some hits that match, where that depends on further nodes; `own` are nodes that were read."""
         return list(hits)
 
-    async def further(self, scope: Scope, read: ReadNodes) -> tuple[Sequence[Pointer], bool]:
+    async def further(self, scope: Scope, *, is_strong: bool) -> tuple[Sequence[Pointer], bool]:
         """More items, of nodes that come after all other hits, and whether none is missing there."""
         return [], True
 
@@ -383,21 +355,20 @@ class Finder(ABC, Generic[A]):
 
     async def _find(self, scope: Scope, read: Sequence[Sequence[Item]], *, is_strong: bool) -> tuple[list[Hit], bool]:
         """The hits in a scope by these items, or if they prove nothing of a small one, by all of its nodes."""
-        state, first = self._request.state, self._asked.first
-        read_nodes = state.current_nodes if is_strong else state.weak_nodes
+        first = self._asked.first
         pointers, complete = await self.candidates(scope, read)
         complete = complete and (scope.subtrees is None or scope.moves is not None)
         if not complete and are_small(scope.subtrees):
             return await self._all_below(scope), True
         size, is_counted = self._size(pointers, 0, are_known=complete and self.are_known)
-        hits, are_all = await self._first_of(pointers, size, scope, read_nodes)
+        hits, are_all = await self._first_of(pointers, size, scope, is_strong=is_strong)
         complete = complete and are_all
         if is_counted or len(hits) < first:
-            pointers, are_known = await self.further(scope, read_nodes)
+            pointers, are_known = await self.further(scope, is_strong=is_strong)
             if not are_known and len(hits) < first and are_small(scope.subtrees):
                 return await self._all_below(scope), True
             size, is_counted = self._size(pointers, len(hits), are_known=is_counted and are_known)
-            others, are_all = await self._first_of(pointers, size, scope, read_nodes)
+            others, are_all = await self._first_of(pointers, size, scope, is_strong=is_strong)
             complete = complete and (len(hits) >= first or (are_known and are_all))
             hits += others
         self.total = len(hits) if is_counted else None
@@ -444,7 +415,7 @@ class Finder(ABC, Generic[A]):
     # -- hits ----------------------------------------------------------------------------------------------------------
 
     async def _first_of(
-        self, found: Sequence[Pointer], size: int, scope: Scope, read: ReadNodes
+        self, found: Sequence[Pointer], size: int, scope: Scope, *, is_strong: bool
     ) -> tuple[list[Hit], bool]:
         """The nodes of the first candidates, in order: one BatchGetItem with the ancestors that are selected.
 
@@ -457,22 +428,22 @@ class Finder(ABC, Generic[A]):
             some, ahead = ahead[: size - len(hits)], ahead[size - len(hits) :]
             if not some:
                 break
-            hits += await self.settled(
-                [hit for record in await self._nodes(some, read) for hit in self._hit(record, scope)], read, {}
-            )
+            records = await self._nodes(some, is_strong=is_strong)
+            some_hits = [hit for record in records for hit in self._hit(record, scope)]
+            hits += await self.settled(some_hits, {}, is_strong=is_strong)
         return sorted(hits), len(hits) == size or not ahead
 
     async def _all_below(self, scope: Scope) -> list[Hit]:
         """The first matching nodes of a small scope, all of whose nodes are read."""
-        subtrees, state = scope.subtrees or (), self._request.state
-        found = await state.subtrees([one.record for one in subtrees])
+        subtrees = scope.subtrees or ()
+        found = await self._request.state.subtrees([one.record for one in subtrees])
         hits: list[Hit] = []
         for one, records in zip(subtrees, found, strict=True):
             async for chunk in in_chunks(records):
                 for record in chunk:
                     hits += self._hit(record, scope) if one.itself or record.sk != one.record.sk else []
         own: Nodes = {record.key: record for records in found for record in records}
-        hits = sorted(await self.settled(hits, state.nodes, own))
+        hits = sorted(await self.settled(hits, own, is_strong=True))
         self.total = len(hits)
         return await self._counted(hits[: self._asked.first])
 
@@ -482,44 +453,11 @@ class Finder(ABC, Generic[A]):
         place = self.place(record) if is_served and record is not None and scope.holds(record) else None
         return [] if record is None or place is None else [Hit(place, record)]
 
-    async def _nodes(self, some: Sequence[Pointer], read: ReadNodes) -> list[Record | None]:
-        """The nodes of these candidates, None for those that are gone or hidden: eventually consistent, as the items,
-        unless a large move is running. Ancestors that are selected are read of as many as are returned.
-        """
-        request, below = self._request, self._selected.below
-        keys = [self._present_key(one.key) for one in some]
+    async def _nodes(self, some: Sequence[Pointer], *, is_strong: bool) -> list[Record | None]:
+        """The nodes of these candidates, with the ancestors that are selected of as many as are returned."""
+        below, shown = self._selected.below, self._asked.first
         kinds = set() if below is None else kinds_for_all_levels(below, self._hierarchy)
-        above = [above for key in keys[: self._asked.first] for above in selected_keys(key, kinds)]
-        nodes = await read([*keys, *above])
-        raise_first_error([nodes[key] for key in keys])
-        found: list[Record | None] = []
-        for key, one in zip(keys, some, strict=True):
-            record = nodes[key]
-            found.append(record if isinstance(record, Record) and record.id == one.id else None)
-        missing = [index for index, record in enumerate(found) if record is None]
-        if missing:
-            ids = [(self._hierarchy.name, some[index].id) for index in missing]
-            elsewhere = await find_nodes(request, [(node_id, NOTHING) for node_id in ids])
-            raise_first_error(elsewhere)
-            for index, record in zip(missing, elsewhere, strict=True):
-                if isinstance(record, Record):
-                    found[index] = record
-                    self._learn(some[index].key, record.key)
-        return found
-
-    def _present_key(self, key: Key) -> Key:
-        """The key at which a node probably is, by the key in its search item."""
-        for former in (key, *reversed(ancestor_keys(key))):
-            if (found := self._request.state.pages.cache.peek(("former", former))) is not None:
-                return key.moved(former, found[0])
-        return key
-
-    def _learn(self, former: Key, present: Key) -> None:
-        """Remember that a node is at another key than its search item says, and so are all below the same ancestor."""
-        while former.sk != "#" and present.sk != "#" and last_segment(*former) == last_segment(*present):
-            former, present = [Key(key.pk, parent_sort_key(key.sk)) for key in (former, present)]
-        if former != present:
-            self._request.state.pages.cache.put_hint(("former", former), present)
+        return await pointed_nodes(self._request, self._hierarchy.name, some, kinds, shown, is_strong=is_strong)
 
     async def _counted(self, hits: list[Hit]) -> list[Hit]:
         """The same hits, with their counts where these are selected."""

@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from resolvers.search.by_ancestors import ByAncestors
 from resolvers.search.finder import (
     Arguments,
     Finder,
@@ -35,23 +36,19 @@ from resolvers.search.finder import (
     Hit,
     Nodes,
     Reading,
-    ReadNodes,
     Scope,
     Selected,
     are_small,
 )
-from resolvers.session.budget import raise_first_error
 from resolvers.session.request import Request
-from resolvers.sorting.search_comparison import BY_ANCESTORS, Met, Relevance, SearchComparison, keys_above
+from resolvers.sorting.search_comparison import BY_ANCESTORS, Relevance, SearchComparison
 from store.concurrency import in_chunks
 from store.model.hierarchy import Hierarchy
-from store.model.keys import MAX_SEGMENTS, Key, KeyRange, ancestor_keys, parent_sort_key
+from store.model.keys import MAX_SEGMENTS, KeyRange, ancestor_keys
 from store.model.names import lookup
 from store.model.records import Item, Record
-from store.search.lineage import id_hash, steps
 from store.search.marker import Kind
-from store.search.marker import asked as asked_of
-from store.search.words import SearchText, WordItem, Words, by_text, by_weight, is_group
+from store.search.words import SearchText, WordItem, by_text, by_weight, is_group
 
 MAX_UNITS = 50.0  # for items, beside the units of hits
 ITEMS_A_UNIT = 35  # of some 220 bytes, read eventually consistent
@@ -119,10 +116,9 @@ class _Search(Finder[SearchArguments]):
 
     def __init__(self, request: Request, hierarchy: Hierarchy, asked: SearchArguments, selected: Selected) -> None:
         super().__init__(request, hierarchy, asked, selected)
-        self._searched = {name: asked_of(hierarchy, name).words or () for name in hierarchy.levels}
-        self._above: dict[Key, Met] = {}
-        self._ids: dict[Key, str] = {}  # of these ancestors, as lineages have them
-        self._where = SearchComparison(hierarchy, asked.text, asked.languages, self._above)
+        where = SearchComparison(hierarchy, asked.text, asked.languages)
+        self._above = ByAncestors(request, hierarchy, where, MAX_ANCESTORS)
+        self._where = self._above.where
 
     def place(self, record: Record) -> Relevance | None:
         return self._where.place(record) if self._asked.has_level(record.level) else None
@@ -183,9 +179,10 @@ class _Search(Finder[SearchArguments]):
         """The matching items of these ranges in the order of the result, one for each node."""
         found: dict[str, Candidate] = {}
         for item in (item for one in ranges for item in one.items):
-            if item.id in found or item.level not in self._searched or not self._asked.has_level(item.level):
+            if item.id in found or not self._asked.has_level(item.level):
                 continue
-            match = self._where.match(self._words(item))
+            words = self._above.words(item)
+            match = None if words is None else self._where.match(words)
             if match is not None:
                 depth = item.depth if scope.moves is None else scope.moves.depth(item.line)
                 found[item.id] = Candidate(Relevance(match, item.weight, depth, item.name, item.id), item)
@@ -193,22 +190,20 @@ class _Search(Finder[SearchArguments]):
         self._partly = [one.item for one in ahead if one.place.match == BY_ANCESTORS]
         return ahead[: len(ahead) - len(self._partly)]
 
-    def _words(self, item: WordItem) -> Words:
-        return item.words(self._searched[item.level])
-
     # -- nodes whose ancestors have some of the words ------------------------------------------------------------------
 
-    async def settled(self, hits: Sequence[Hit], read: ReadNodes, own: Nodes) -> list[Hit]:
+    async def settled(self, hits: Sequence[Hit], own: Nodes, *, is_strong: bool) -> list[Hit]:
         sure = [hit for hit in hits if hit.place[0] != BY_ANCESTORS]
         others = [hit for hit in hits if hit.place[0] == BY_ANCESTORS]
         if not others or (len(sure) >= self._asked.first and not self._selected.total):
             return sure
-        await self._read_above([key for hit in others for key in ancestor_keys(hit.record.key)], read, own)
+        above = [key for hit in others for key in ancestor_keys(hit.record.key)]
+        await self._above.read(above, own, is_strong=is_strong)
         async for chunk in in_chunks(others):
             sure += [hit for hit in chunk if self._where.is_met_above(hit.record)]
         return sure
 
-    async def further(self, scope: Scope, read: ReadNodes) -> tuple[Sequence[WordItem], bool]:
+    async def further(self, scope: Scope, *, is_strong: bool) -> tuple[Sequence[WordItem], bool]:
         if len(self._asked.text.words) == 1:
             return [], True
         first_word = [self._range(text) for text in self._asked.text.first_pair]
@@ -219,50 +214,8 @@ class _Search(Finder[SearchArguments]):
             self._matching(scope, self._read)
         if not all(one.is_whole for one in first_word):
             return [], False
-        found, lost = await self._partly_found(scope, read)
-        if lost:  # of one below each parent is read where it is now, which shows where the others are
-            below = {parent_sort_key(item.at): item for item in lost}
-            await self._nodes(list(below.values())[:MAX_ANCESTORS], read)
-            found, lost = await self._partly_found(scope, read)
-        return found or [], lost == []
-
-    async def _partly_found(self, scope: Scope, read: ReadNodes) -> tuple[list[WordItem] | None, list[WordItem] | None]:
-        """The items of nodes whose ancestors have the words that they lack, and those whose ancestors are not where
-        the items say; None where they have too many.
-        """
-        ahead = [(item, self._present_key(item.key)) for item in self._partly]
-        if (above := keys_above([key for _, key in ahead], MAX_ANCESTORS)) is None:
-            return None, None
-        await self._read_above(above, read, {})
-        found: list[WordItem] = []
-        lost: list[WordItem] = []
-        async for chunk in in_chunks(ahead):
-            for item, key in chunk:
-                ancestors = ancestor_keys(key)
-                if not self._is_below(scope, item, ancestors):
-                    lost.append(item)
-                elif self._where.are_above(self._where.unmet(self._words(item)), ancestors):
-                    found.append(item)
-        return found, lost
-
-    def _is_below(self, scope: Scope, item: WordItem, above: Sequence[Key]) -> bool:
-        """Whether the nodes that were found above a node are its ancestors, by the ids in its item."""
-        line = item.line if scope.moves is None else scope.moves.present(item.line)
-        return [self._ids.get(key, "") for key in above] == steps(line)[:-1]
-
-    async def _read_above(self, keys: Sequence[Key], read: ReadNodes, own: Nodes) -> None:
-        """Note which words the nodes at these keys have, of those that the caller may see."""
-        missing = dict.fromkeys([key for key in keys if key not in self._above])
-        nodes = {key: own[key] for key in missing if key in own}
-        if unread := [key for key in missing if key not in nodes]:
-            nodes |= await read(unread)
-        raise_first_error(nodes.values())
-        for key, record in nodes.items():
-            if record is None or isinstance(record, Exception):
-                self._above[key], self._ids[key] = frozenset(), ""
-                continue
-            for one in {key, record.key}:
-                self._above[one], self._ids[one] = self._where.met(record), id_hash(record.id)
+        found, lost = await self._above.found(scope, self._partly, is_strong=is_strong) or ([], None)
+        return found, lost == []
 
     # -- what is proven ------------------------------------------------------------------------------------------------
 

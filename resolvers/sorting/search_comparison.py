@@ -5,7 +5,7 @@ and that each other one begins a word of the node or of an ancestor: `charlotte 
 come after all others.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -105,16 +105,6 @@ class SearchComparison:
         return self.are_above(self.unmet(Words.of(self.hierarchy, record)), ancestor_keys(record.key))
 
 
-def keys_above(keys: Iterable[Key], most: int) -> Sequence[Key] | None:
-    """The keys of all ancestors of nodes, each once; None where they are more than `most`."""
-    found: dict[Key, None] = {}
-    for key in keys:
-        found.update(dict.fromkeys(ancestor_keys(key)))
-        if len(found) > most:
-            return None
-    return list(found)
-
-
 @dataclass(frozen=True)
 class SearchValue:
     """The words of the nodes of a hierarchy, which conditions `search` are about."""
@@ -174,7 +164,7 @@ def searches_in(where: Condition | None) -> list[SearchComparison]:
 
 
 def with_searches(where: Condition, found: Mapping[int, SearchComparison]) -> Condition:
-    """The same condition with other searches in place of some, by the ids of these objects."""
+    """The same condition with others in place of its searches, by the ids of these objects."""
     if isinstance(where, Combination):
         return Combination(where.operator, tuple([with_searches(part, found) for part in where.parts]))
-    return found.get(id(where), where)  # type: ignore[arg-type]
+    return found.get(id(where), where)
