@@ -36,7 +36,7 @@ OF_A_RESULT = {"edges", "nodes", "node", "pageInfo", "facets"}
 """The parts of connections, edges and what a search found."""
 OF_A_VALUE = {
     "names", "userErrors", "Localized.texts", "TreeChangeFeed.changes", "Query.hierarchies", "HierarchyInfo.levels",
-    "HierarchyLevel.attributes",
+    "HierarchyLevel.attributes", "ListFacet.values",
 }  # fmt: skip
 """What is made of one item, of the log or of classes, and leads to no node."""
 
