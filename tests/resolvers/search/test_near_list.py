@@ -209,9 +209,9 @@ async def check(client: Client, asked: Question, size: int) -> None:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How lists are read, whatever would be cheaper."""
     is_by_items = request.param == "by items"
-    monkeypatch.setattr(item_lists, "MIN_NODES", 0 if is_by_items else 1_000_000)
+    monkeypatch.setattr(item_lists, "MIN_NODES", 0)
     monkeypatch.setattr(item_lists, "NODE_PRICE", 0)
-    monkeypatch.setattr(candidates, "MAX_KILOMETERS", 2_000)
+    monkeypatch.setattr(candidates, "MAX_KILOMETERS", 2_000 if is_by_items else -1)
     return str(request.param)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
-from resolvers.search import item_lists
+from resolvers.search import candidates, item_lists
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from store.engine import Store
@@ -143,11 +143,17 @@ async def check(server: Server, cls: type[Node], model: Model, tops: Sequence[An
         assert pages == found, described
 
 
+async def none(*_: Any) -> None:
+    """No candidates: the list is read whole."""
+
+
 @pytest.fixture(params=["by items", "in memory"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How lists are read, whatever would be cheaper."""
-    monkeypatch.setattr(item_lists, "MIN_NODES", 0 if request.param == "by items" else 1_000_000)
+    monkeypatch.setattr(item_lists, "MIN_NODES", 0)
     monkeypatch.setattr(item_lists, "NODE_PRICE", 0)
+    if request.param == "in memory":
+        monkeypatch.setattr(candidates, "found_by_items", none)
     return str(request.param)
 
 
