@@ -48,15 +48,31 @@ async def undefined_hierarchies(store: Store, defined: Container[str], reads: Re
     return [cast(str, item["pk"]) for item in versions if any(decoded(item, StoredVersion).shape.values())]
 
 
-class RootsList(ListRequest, frozen=True, eq=False, dict=True):
-    """The roots of a hierarchy, whose owner is virtual; or where `tops` are given, the grant roots of a caller."""
+class HierarchyList(ListRequest, frozen=True, eq=False, dict=True):
+    """A list of a whole hierarchy, whose owner is virtual. It is in no tree, so it is read by its `page`."""
 
-    tops: Sequence[Path] | None = None
-    cursor_kind: ClassVar[CursorKind] = CursorKind.ROOTS
+    @property
+    def key_ranges(self) -> list[KeyRange]:
+        raise NotImplementedError
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
-        raise NotImplementedError  # a hierarchy has one list of roots, which is in no tree
+        raise NotImplementedError
+
+    @property
+    def hierarchy(self) -> str:
+        return self.owner.id
+
+    async def page(self, request: Request) -> Page:
+        """A page, neither sorted nor filtered. Raises BadCursor, BudgetExceeded and the error of a failed read."""
+        raise NotImplementedError
+
+
+class RootsList(HierarchyList, frozen=True, eq=False, dict=True):
+    """The roots of a hierarchy, or where `tops` are given, the grant roots of a caller."""
+
+    tops: Sequence[Path] | None = None
+    cursor_kind: ClassVar[CursorKind] = CursorKind.ROOTS
 
     @property
     def key_ranges(self) -> list[KeyRange]:
@@ -70,10 +86,6 @@ class RootsList(ListRequest, frozen=True, eq=False, dict=True):
 
     def partitions(self, records: Iterable[Record]) -> frozenset[str]:
         return frozenset([self.hierarchy, *[record.pk for record in records]])
-
-    @property
-    def hierarchy(self) -> str:
-        return self.owner.id
 
     @property
     def is_deep(self) -> bool:
@@ -110,7 +122,6 @@ class RootsList(ListRequest, frozen=True, eq=False, dict=True):
         return sum((await self.level_counts(request)).values())
 
     async def page(self, request: Request) -> Page:
-        """A page, neither sorted nor filtered. Raises BadCursor, BudgetExceeded and the error of a failed read."""
         return await (self._page(request) if self.tops is None else self._page_of_grant_roots(request))
 
     async def _page(self, request: Request) -> Page:

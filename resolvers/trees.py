@@ -15,7 +15,7 @@ subtrees at her grant roots are the trees.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Self
 
 from msgspec import structs
 
@@ -32,10 +32,10 @@ from resolvers.lists.arguments import (
     encode_cursor,
     page_of,
 )
-from resolvers.lists.list_request import ListRequest, ReadOption, TreeState
+from resolvers.lists.list_request import ListRequest
 from resolvers.lists.sorted_list import read_sorted
 from resolvers.pages import read_all_pages
-from resolvers.roots import RootsList, roots_list, virtual_owner, with_counts
+from resolvers.roots import HierarchyList, roots_list, virtual_owner, with_counts
 from resolvers.search.candidates import read_candidates
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.cache import Partition
@@ -44,7 +44,7 @@ from resolvers.sorting.conditions import check_levels, path_position
 from resolvers.sorting.ordering import PlaceOrder
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy, Level
-from store.model.keys import KeyRange, prefix_end
+from store.model.keys import prefix_end
 from store.model.records import Counts, Record
 
 _ROOTS = Relation(RelationKind.ROOTS, ConnectionArguments(compared=True), NOTHING)
@@ -64,7 +64,7 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
     return found
 
 
-async def _list(request: Request, hierarchy: str, relation: Relation) -> "RootsList | TreesList":
+async def _list(request: Request, hierarchy: str, relation: Relation) -> HierarchyList:
     """The list of a hierarchy that a relation leads to."""
     arguments, levels = relation.arguments, request.hierarchies[hierarchy].levels
     if all(levels[name].may_be_root for name in arguments.levels):
@@ -82,10 +82,12 @@ async def _list(request: Request, hierarchy: str, relation: Relation) -> "RootsL
 
 async def _read_own(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
     """The pages of such lists, or their errors."""
-    return await request.scheduler.gather_outcomes([cast("RootsList | TreesList", one).page(request) for one in lists])
+    return await request.scheduler.gather_outcomes(
+        [one.page(request) for one in lists if isinstance(one, HierarchyList)]
+    )
 
 
-class TreesList(ListRequest, frozen=True, eq=False, dict=True):
+class TreesList(HierarchyList, frozen=True, eq=False, dict=True):
     """The nodes of some levels in the trees of these tops, in the order of paths; its owner is virtual.
 
     `deep` are those of the levels that no root can have. Without `tops` they are read where the list is read.
@@ -112,14 +114,6 @@ class TreesList(ListRequest, frozen=True, eq=False, dict=True):
     async def read_size(self, request: Request) -> int:
         return (self if self.tops is not None else await self.with_tops(request)).max_size
 
-    @classmethod
-    def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
-        raise NotImplementedError  # it is read tree by tree
-
-    @property
-    def key_ranges(self) -> list[KeyRange]:
-        raise NotImplementedError  # they are those of the lists in the trees
-
     @property
     def counts(self) -> Counts:
         counts = Counter([top.level for top in self.tops or ()])
@@ -133,10 +127,6 @@ class TreesList(ListRequest, frozen=True, eq=False, dict=True):
 
     def partitions(self, records: Iterable[Record]) -> frozenset[str]:
         return frozenset([self.hierarchy, *[top.pk for top in self.tops or ()]])
-
-    @property
-    def hierarchy(self) -> str:
-        return self.owner.id
 
     @property
     def is_deep(self) -> bool:
@@ -160,7 +150,6 @@ class TreesList(ListRequest, frozen=True, eq=False, dict=True):
         return {level: self.counts[level] for level in self.levels}
 
     async def page(self, request: Request) -> Page:
-        """A page, or all nodes of a list that is sorted or filtered."""
         if self.tops is None:
             return await (await self.with_tops(request)).page(request)
         relation, arguments, budget = self.relation, self.relation.arguments, request.budget

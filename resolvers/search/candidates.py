@@ -22,6 +22,6 @@ async def read_candidates(request: Request, requested: ListRequest) -> list[Reco
     if search is not None and not search.text.words:
         return []
     ways: list[ItemList[Any]] = [] if search is None else [SearchList(request, requested, search)]
-    if near is not None and near.kilometers <= MAX_KILOMETERS:
+    if near is not None and (near.kilometers <= MAX_KILOMETERS or not requested.has_size):
         ways.append(NearList(request, requested, near))
     return await found_by_items(request, requested, ways)

@@ -17,7 +17,7 @@ from store.model.records import Item
 from store.search.cells import CellItem, cover, run_range
 from store.search.marker import Kind
 
-MAX_KILOMETERS = 200  # of a circle; the cells of a wider one hold much of any list
+MAX_KILOMETERS = 200  # of a circle; the cells of a wider one hold much of most lists, but not of those over all trees
 MAX_RUNS = 7  # Queries of one list
 
 

@@ -119,7 +119,7 @@ class Condition(Protocol):
         ...
 
     def lacking(self, level: str) -> set[str]:
-        """The attributes in it that a level lacks, by their names in the schema."""
+        """The attributes that a level lacks, by their names in the schema, in the parts that decide its outcome."""
         ...
 
 
@@ -312,7 +312,9 @@ class Combination:
         return None if None in found else self.operator == "and"
 
     def lacking(self, level: str) -> set[str]:
-        return {name for part in self.parts for name in part.lacking(level)}
+        outcome = self.outcome(level)
+        deciding = [part for part in self.parts if self.operator == "not" or part.outcome(level) is outcome]
+        return {name for part in deciding for name in part.lacking(level)}
 
 
 def direct_parts(where: Condition | None) -> Sequence[Condition]:

@@ -14,7 +14,7 @@ from graphql import (
     print_ast,
 )
 
-from graph.federation import ARGUMENTS, NEAR, SEARCH, subgraph_sdl
+from graph.federation import ARGUMENTS, SEARCH, subgraph_sdl
 from graph.hierarchies.registry import served
 from graph.operation.selection import core_schema
 from graph.settings import exposed
@@ -124,7 +124,9 @@ def weight_of(part):
 
 def test_fields_that_are_read_with_their_node_cost_nothing(subgraph):
     weights = {name: weight_of(one) for name, one in subgraph.items() if isinstance(one, ObjectTypeDefinitionNode)}
-    free = {"PageInfo", "LocalizedText", "ListFacet", "ListFacetValue"} | {name for name in weights if name.endswith("Edge")}
+    free = {"PageInfo", "LocalizedText", "ListFacet", "ListFacetValue"} | {
+        name for name in weights if name.endswith("Edge")
+    }
     assert {name: weight for name, weight in weights.items() if weight is not None} == dict.fromkeys(free, 0)
     sdl = subgraph_sdl(schema_of(Place)[0], [Place])
     values = {one.name.value: one for one in parse(sdl).definitions if hasattr(one, "name")}
@@ -147,14 +149,13 @@ def test_fields_of_interfaces_and_their_arguments_have_no_cost_since_composers_r
 def test_searches_have_a_cost_and_every_list_of_nodes_at_the_root_a_size(subgraph):
     fields = {one.name.value: one for one in subgraph["Query"].fields}
     assert {name: weight_of(one) for name, one in fields.items() if weight_of(one) is not None} == {
-        "searchLocations": SEARCH, "searchCategories": SEARCH, "locationsNear": NEAR,
+        "searchLocations": SEARCH, "searchCategories": SEARCH,
     }  # fmt: skip
     sized = {name for name, one in fields.items() if any("@listSize" in text for text in directives_of(one))}
     lists = {name for name in fields if re.search("locations|categories", name, re.IGNORECASE)}
     assert sized == lists
     assert lists == {
-        "locations", "categories", "searchLocations", "searchCategories", "locationsNear",
-        "locationsByPath", "categoriesByPath",
+        "locations", "categories", "searchLocations", "searchCategories", "locationsByPath", "categoriesByPath",
     }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from graph.operation.context import Context
 from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller
-from resolvers.search import finder, near, words
+from resolvers.search import finder, item_lists, words
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
@@ -87,6 +87,7 @@ DEFINITIONS = {name: cls.definition() for name, cls in CLASSES.items()}
 NODES = 30  # that a search reads itself, in these tests
 ITEMS = 40  # that a search of a tree reads
 MOVED = 6  # nodes whose moves a search reads
+REQUIRED = {"n": "n: 1", "fields": "fields: [LEVEL]"}
 common = settings(suppress_health_check=list(HealthCheck), deadline=None, phases=set(Phase) - {Phase.shrink})
 
 
@@ -94,7 +95,8 @@ common = settings(suppress_health_check=list(HealthCheck), deadline=None, phases
 def small_limits(monkeypatch):
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", NODES)
     monkeypatch.setattr(finder, "MAX_MOVED", MOVED)
-    monkeypatch.setattr(near, "MAX_ITEMS", ITEMS)
+    monkeypatch.setattr(item_lists, "MAX_ITEMS", ITEMS)
+    monkeypatch.setattr(item_lists, "MIN_NODES", 0)
     monkeypatch.setattr(words, "_limits", lambda texts, first, **_: (ITEMS, ITEMS))
 
 
@@ -205,7 +207,8 @@ def every_field(kind: Any, expanded: set[str]) -> Iterator[str]:
     expanded.add(kind.name)
     for name, one in fields.items():
         if not is_leaf_type(inner := get_named_type(one.type)):
-            given = "(n: 1)" if any(map(is_required_argument, one.args.values())) else ""
+            needed = {name for name, argument in one.args.items() if is_required_argument(argument)}
+            given = f"({REQUIRED[needed.pop()]})" if needed else ""
             yield from (f"{{ {name}{given} {below} }}" for below in every_field(inner, expanded))
 
 
@@ -213,7 +216,12 @@ QUERY = core_schema(schema_of(*CLASSES.values())[0]).query_type
 ABOVE = ("top", "above", "other")  # words of her grant root, and of nodes above it in either world
 OWN = {name: [*every_field(get_named_type(QUERY.fields[f"{name}Node"].type), set())] for name in CLASSES}
 """All that can be asked of a node."""
-FOUND, COUNTED = "nodes { path } complete", "nodes { path } complete totalCount"
+FOUND, TOTAL = "nodes { path } complete", "nodes { path } complete totalCount"
+NEAR = """(where: {near: {latitude: 10, longitude: 20, kilometers: 60}}, orderBy: {field: DISTANCE}, first: 3) {
+    totalCount edges { kilometers node { path } } }"""
+SEARCH = """(where: {search: {text: "%s"}}, orderBy: {field: RELEVANCE}, first: 3) {
+    totalCount edges { cursor node { path } } facets(fields: [LEVEL]) { values { value count } } }"""
+COUNTED = "facets(fields: [LEVEL]) { missingCount values { value count } }"
 LISTS = ("", "(first: 2)", "(last: 2)", "(orderBy: {field: KEY, direction: DESC})", '(where: {key: {gte: "n001"}})')
 
 
@@ -227,12 +235,16 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
 
     orders = ("(first: 1)", "(last: 1)", "(orderBy: {field: NAME})", "(orderBy: {field: PATH, direction: DESC})")
     orders += ('(where: {name: {contains: "a"}})', f"(level: {inner})", f"(level: {outer}, first: 2)")
-    add(many, ("", *orders), "nodes { path childCount descendantCount } totalCount pageInfo { endCursor }")
+    add(
+        many,
+        ("", *orders),
+        f"nodes {{ path childCount descendantCount }} totalCount pageInfo {{ endCursor }} {COUNTED}",
+    )
     own = (top, (*top, "a0"), (*top, "a0", "n000"), (*top, "no"))
     for path in (*own, top[:-1] or ("I",), ("H",), ("H", "h"), ("T",), ("T", "s"), *EDITED):
         at, node_id = f'(path: "{format_path(path)}")', f'(id: "{hierarchy}:{"-".join(path)}")'
         for some in (*LISTS, f"(level: {outer})", f"(level: {inner}, first: 1)"):
-            lists = [f"{one}{some} {{ nodes {{ path }} totalCount }}" for one in ("children", "descendants")]
+            lists = [f"{one}{some} {{ nodes {{ path }} totalCount {COUNTED} }}" for one in ("children", "descendants")]
             add(f"{hierarchy}Node", [at], f"path parent {{ path }} {' '.join(lists)}")
         deep = f"descendants(maxDepth: 2, level: {inner}) {{ totalCount nodes {{ path }} }}"
         add(hierarchy, [at], deep)
@@ -243,19 +255,23 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
         add("deletedNode", [node_id], "path")
         under = f'under: "{format_path(path)}"'
         for first in (1, 10, 100):
-            add(f"search{title}", [f'(text: "lamp", {under}, first: {first})'], COUNTED)
+            add(f"search{title}", [f'(text: "lamp", {under}, first: {first})'], TOTAL)
             add(f"search{title}", [f'(text: "lamp {word}", {under}, first: {first})' for word in ABOVE], FOUND)
-            add(f"{many}Near", [f"(latitude: 10, longitude: 20, {under}, first: {first})"], FOUND)
+        at_place = f"path children{NEAR} descendants{NEAR}"
+        add(f"{hierarchy}Node", [at], at_place)
+        for text in ("lamp", *[f"lamp {word}" for word in ABOVE]):
+            add(f"{hierarchy}Node", [at], f"path children{SEARCH % text} descendants{SEARCH % text}")
         add(
             "_entities",
             [f'(representations: [{{__typename: "{outer.title()}", path: "{format_path(path)}"}}])'],
             "__typename",
         )
-    for text, first in itertools.product(
-        ("lamp", "l", "lamp 0", "lamp n", "omaha", *[f"lamp {word}" for word in ABOVE]), (1, 10, 100)
-    ):
-        add(f"search{title}", [f'(text: "{text}", first: {first})'], COUNTED if len(text) > first else FOUND)
-    add(f"{many}Near", [f"(latitude: 10, longitude: 20, first: {first})" for first in (1, 10, 100)], FOUND)
+    texts = ("lamp", "l", "lamp 0", "lamp n", "omaha", *[f"lamp {word}" for word in ABOVE])
+    for text, first in itertools.product(texts, (1, 10, 100)):
+        add(f"search{title}", [f'(text: "{text}", first: {first})'], TOTAL if len(text) > first else FOUND)
+    lists = [NEAR, *[SEARCH % text for text in texts]]
+    for one, level in itertools.product(lists, ("", f"level: {inner}, ")):
+        found[many] += [f"{{ {many}{one.replace('(', f'({level}', 1)} }}"]
     add(f"{many}ByPath", [f'(paths: ["{format_path(top)}", "H", "T/no"])'], "path")
     add("nodes", [f'(ids: ["{hierarchy}:{"-".join(top)}", "{hierarchy}:H", "{hierarchy}:no"])'], "id")
     add("hierarchies", [""], "name mayWrite searchNeedsUnder")
@@ -376,7 +392,7 @@ async def test_a_response_depends_on_nothing_of_its_caller_but_what_it_may_read(
     server, differing, cached, expanded = Server(store, *CLASSES.values()), set(), set(), set()
     who = caller("write:plot/T", name="editor"), caller("read:plot/T")
     for name, asked in (queries("plot", [("T",)]) | queries("crate", [("T",)])).items():
-        head = asked[0][2 : asked[0].index(")" if "(" in asked[0] else " {") + 1]
+        head = asked[0][2:].partition(" {")[0]
         for below in every_field(get_named_type(QUERY.fields[name].type), expanded):
             (_, first), (how, second) = [await server.how(one, f"{{ {head} {below} }}") for one in who]
             differing |= {name} if first != second else set()

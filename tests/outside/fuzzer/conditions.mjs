@@ -139,29 +139,29 @@ export class Lists {
     }
   }
 
-  /** Whether no node of a level meets a condition, since the level has none of the attributes that it compares. */
+  /** Whether no node of a level can meet a condition, because the level lacks attributes in it. */
   isNeverMet(hierarchy, level, where) {
-    const never = this.outcomes(hierarchy, level, where);
-    return !never.has(true);
+    const { outcome, lacks } = this.outcome(hierarchy, level, where);
+    return outcome === false && lacks;
   }
 
-  /** What a condition may be for nodes of a level: true, false or both. */
-  outcomes(hierarchy, level, where) {
-    const both = new Set([true, false]);
-    const all = (sets) => new Set([...(sets.every((one) => one.has(true)) ? [true] : []), ...(sets.some((one) => one.has(false)) ? [false] : [])]);
-    const not = (set) => new Set([...set].map((one) => !one));
-    const join = (parts, whole) => (parts.length ? whole(parts.map((one) => this.outcomes(hierarchy, level, one))) : both);
+  /** Whether all nodes of a level meet a condition or none does (null: that depends), and whether for what it lacks. */
+  outcome(hierarchy, level, where) {
+    const join = (parts, decisive) => {
+      const outcomes = parts.map((one) => one.outcome);
+      const outcome = outcomes.includes(decisive) ? decisive : outcomes.includes(null) ? null : !decisive;
+      return { outcome, lacks: parts.some((one) => one.outcome === outcome && one.lacks) };
+    };
     const isAttribute = (name) => Object.values(hierarchy.attributes).some((names) => names.includes(name));
-    const parts = Object.entries(where).map(([name, inner]) => {
-      if (name === "and") return join(inner, all);
-      if (name === "or") return join(inner, (sets) => not(all(sets.map(not))));
-      if (name === "not") return not(this.outcomes(hierarchy, level, inner));
-      if (!isAttribute(name) || hierarchy.attributes[level].includes(name)) return both;
-      const operators = Object.entries(inner);
-      if (!operators.length) return both;
-      return new Set([operators.every(([operator, operand]) => this.meetsOne("", null, operator, operand))]);
-    });
-    return parts.length ? all(parts) : both;
+    return join(Object.entries(where).flatMap(([name, inner]) => {
+      if (name === "and" || name === "or") return join(inner.map((one) => this.outcome(hierarchy, level, one)), name === "or");
+      if (name === "not") {
+        const { outcome, lacks } = this.outcome(hierarchy, level, inner);
+        return { outcome: outcome === null ? null : !outcome, lacks };
+      }
+      if (!isAttribute(name) || hierarchy.attributes[level].includes(name)) return { outcome: null, lacks: false };
+      return Object.entries(inner).map(([operator, operand]) => ({ outcome: this.meetsOne("", null, operator, operand), lacks: true }));
+    }), false);
   }
 
   meets(hierarchy, node, where) {

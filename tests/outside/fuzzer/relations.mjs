@@ -5,9 +5,9 @@ import { Refused, Unsure } from "./conditions.mjs";
 const parentOf = (path) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : null);
 
 export class Hierarchy {
-  constructor({ name, nodes, levels, reordered, rootLevels, attributes }) {
+  constructor({ name, nodes, levels, reordered, rootLevels, under, attributes }) {
     this.name = name;
-    Object.assign(this, { rootLevels, attributes });
+    Object.assign(this, { rootLevels, under, attributes });
     this.levels = levels;
     this.byPath = new Map(nodes.map((node) => [node.path, node]));
     this.byId = new Map(nodes.map((node) => [node.id, node]));
@@ -41,6 +41,18 @@ export class Hierarchy {
     return children.flatMap((child) => [child, ...this.descendants(child)]);
   }
 
+  /** The levels that may stand in a list, by what each may stand under. */
+  levelsIn(kind, node, { level, maxDepth }) {
+    if (kind === "roots") return level ?? this.rootLevels;
+    let above = [node.level];
+    const found = new Set();
+    for (let left = kind === "descendants" ? maxDepth ?? 32 : 1; left > 0; left--) {
+      above = this.levels.filter((one) => this.under[one].some((each) => above.includes(each)));
+      above.forEach((one) => found.add(one));
+    }
+    return [...found].filter((one) => level?.includes(one) ?? true);
+  }
+
   /** The nodes of a list before it is cut into pages. */
   whole(kind, node, args, lists) {
     if (args.level?.length === 0) throw new Refused("no levels");
@@ -53,7 +65,7 @@ export class Hierarchy {
     if (args.level != null) found = found.filter((one) => args.level.includes(one.level));
     if (args.where != null) {
       lists.check(args.where);
-      const levels = kind === "roots" ? args.level ?? this.rootLevels : [];
+      const levels = this.levelsIn(kind, node, args);
       if (levels.length && levels.every((level) => lists.isNeverMet(this, level, args.where))) {
         throw new Refused("no node in the list can meet it");
       }

@@ -13,8 +13,8 @@ from tests.outside.fuzzer.data import DataSet, Fails, Row
 from tests.processes import Answer
 
 PROMISE = "docs/attributes.md: a value is read as it was written"
-LEVELS = "levels { name inputField mayBeRoot attributes { name } }"
-HIERARCHIES = f"{{ hierarchies {{ name field listField searchField nearField {LEVELS} }} }}"
+LEVELS = "levels { name inputField under mayBeRoot attributes { name } }"
+HIERARCHIES = f"{{ hierarchies {{ name field listField searchField {LEVELS} }} }}"
 
 
 @dataclass
@@ -68,6 +68,7 @@ def take(client: Client, data: DataSet, sdl: str, deleted: str, failure: Failure
             "name": name, "interface": interface.name, "fields": found, "nodes": nodes,
             "levels": [level["name"] for level in found["levels"]], "reordered": data.reordered,
             "rootLevels": [level["name"] for level in found["levels"] if level["mayBeRoot"]],
+            "under": {level["name"]: level["under"] for level in found["levels"]},
             "attributes": {one["name"]: [each["name"] for each in one["attributes"]] for one in found["levels"]},
         })  # fmt: skip
     return Snapshot(data, sdl, schema, hierarchies, deleted)

@@ -48,7 +48,7 @@ def _window(session: Session, step: Step, chance: random.Random) -> None:
     """ "`first` and `after` page forwards, `last` and `before` backwards": a part of what is between two cursors."""
     trees = session.trees
     owner = None if step["kind"] == "roots" else trees.at(step["path"])
-    if step["kind"] != "roots" and owner is None:
+    if (step["kind"] != "roots" and owner is None) or lists.is_refused(step["kind"], owner, step["with"]):
         return
     whole = lists.whole_list(trees, step["kind"], owner, step["with"])
     (page,) = _pages(session, step, owner, [{}], PAGES)

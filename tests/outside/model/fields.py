@@ -5,6 +5,8 @@ A selection is a list of fields, each a dictionary with `field`, `as` (its name 
 """
 
 import random
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tests.outside.model import lists, values
@@ -32,6 +34,13 @@ class OneOf(tuple[Any, ...]):
 
 class Anything:
     """An answer of which nothing is said."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Null, because of an error with this code at its place."""
+
+    code: str
 
 
 # Random selections
@@ -195,9 +204,11 @@ def _value(trees: Trees, node: Node, field: Field) -> Any:
     return connection(trees, name, node, field)
 
 
-def connection(trees: Trees, kind: str, node: Node | None, field: Field) -> dict[str, Any]:
-    """A list without cursors: whole, or its first or last nodes."""
+def connection(trees: Trees, kind: str, node: Node | None, field: Field) -> dict[str, Any] | Failure:
+    """A list without cursors: whole, or its first or last nodes; a failure if no node in it can meet its condition."""
     given = field.get("with", {})
+    if lists.is_refused(kind, node, given):
+        return Failure("BAD_USER_INPUT")
     whole = lists.whole_list(trees, kind, node, given)
     page, info = _page(whole, given)
     answers = [answer(trees, each, field["pick"]) for each in page]
@@ -276,7 +287,7 @@ _OWN: dict[str, Any] = {
 
 def difference(expected: Any, got: Any, kind: str = "", at: str = "") -> tuple[str, Any, Any] | None:
     """Where an answer differs, what was expected there and what came; None if it is right."""
-    if isinstance(expected, Anything):
+    if isinstance(expected, Anything) or (isinstance(expected, Failure) and got is None):
         return None
     if isinstance(expected, OneOf):
         return None if any(difference(one, got, kind, at) is None for one in expected) else (at, expected, got)
@@ -299,6 +310,15 @@ def difference(expected: Any, got: Any, kind: str = "", at: str = "") -> tuple[s
         got = values.moment(got)
     same = expected == got and isinstance(expected, bool) is isinstance(got, bool)
     return None if same else (at, expected, got)
+
+
+def failures(expected: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """The places of errors in an answer, with their codes."""
+    if isinstance(expected, Failure):
+        yield path, expected.code
+    elif isinstance(expected, dict | list):
+        for name, inner in expected.items() if isinstance(expected, dict) else enumerate(expected):
+            yield from failures(inner, (*path, name))
 
 
 def _short(items: list[Any]) -> Any:

@@ -4,11 +4,11 @@ import random
 import unicodedata
 from collections.abc import Callable
 from decimal import Decimal
-from itertools import product
 from typing import Any
 
 from tests.outside.model import values
 from tests.outside.model.folding import folded, sort_text
+from tests.outside.model.rules import UNDER
 from tests.outside.model.trees import LEVELS, NEVER_ROOTS, Node, Trees
 
 Arguments = dict[str, Any]
@@ -120,28 +120,57 @@ def spans_trees(arguments: Arguments) -> bool:
     return not {*_several(arguments.get("level") or [])}.isdisjoint(NEVER_ROOTS)
 
 
-def is_never_met(where: Arguments, level: Any) -> bool:
-    """ "A condition that no node in the list can meet, since its levels lack the attributes, is an error." """
-    roots = [name for name in LEVELS if name not in NEVER_ROOTS]
-    return all(True not in _outcomes(where, name) for name in (_several(level) if level else roots))
+def is_refused(kind: str, node: Node | None, arguments: Arguments) -> bool:
+    """ "A condition that no node in the list can meet, since its levels lack the attributes, is an error": for all
+    levels that may stand in the list, below an owner of a level. "Of no level the list is empty."
+    """
+    if not arguments.get("where"):
+        return False
+    levels = levels_in(kind, node["level"] if node else None, arguments)
+    outcomes = [_outcome(arguments["where"], level) for level in levels]
+    return bool(outcomes) and all(outcome == (False, True) for outcome in outcomes)
 
 
-def _outcomes(where: Arguments, level: str) -> set[bool]:
-    """What a condition can be for nodes of a level that have any values."""
-    found: list[set[bool]] = []
+def levels_in(kind: str, owner: str | None, arguments: Arguments) -> set[str]:
+    """The levels that may stand in a list: by what each level may stand under, `maxDepth` and `level`."""
+    asked = {*_several(arguments.get("level") or [*LEVELS])}
+    if kind == "roots":
+        return asked if spans_trees(arguments) else asked - {*NEVER_ROOTS}
+    found, above = set[str](), {owner}
+    for _ in range(arguments.get("maxDepth", 99) if kind == "descendants" else 1):
+        above = {level for level in LEVELS if not above.isdisjoint(UNDER[level])}
+        if above <= found:
+            break
+        found |= above
+    return asked & found
+
+
+Outcome = tuple[bool | None, bool]
+
+
+def _outcome(where: Arguments, level: str) -> Outcome:
+    """Whether all nodes of a level meet a condition or none does (None: that depends on the node), and whether it is so
+    because the level lacks attributes.
+    """
+    found: list[Outcome] = []
     for name, inner in where.items():
         if name in ("and", "or"):
-            every = [_outcomes(each, level) for each in inner]
-            joined = all if name == "and" else any
-            found.append({joined(one) for one in product(*every)} if every else {True, False})
+            found.append(_joined([_outcome(each, level) for each in inner], decisive=name == "or"))
         elif name == "not":
-            found.append({not one for one in _outcomes(inner, level)})
+            outcome, is_lacking = _outcome(inner, level)
+            found.append((None if outcome is None else not outcome, is_lacking))
         elif name in values.KINDS and name not in values.ATTRIBUTES[level]:
-            operators = [_operator(FIELD_KINDS[name], operator, None, sent) for operator, sent in inner.items()]
-            found.append({all(operators)} if operators else {True, False})
+            found += [(_operator(FIELD_KINDS[name], operator, None, sent), True) for operator, sent in inner.items()]
         else:
-            found.append({True, False})
-    return {all(one) for one in product(*found)} if found else {True, False}
+            found.append((None, False))
+    return _joined(found, decisive=False)
+
+
+def _joined(parts: list[Outcome], *, decisive: bool) -> Outcome:
+    """The outcome of parts of which one that has the decisive outcome decides."""
+    outcomes = [outcome for outcome, _ in parts]
+    outcome = decisive if decisive in outcomes else None if None in outcomes else not decisive
+    return outcome, any(is_lacking for part, is_lacking in parts if part is outcome)
 
 
 def _sorted(trees: Trees, nodes: list[Node], order: Arguments) -> list[Node]:
@@ -274,8 +303,6 @@ def some_arguments(chance: random.Random, trees: Trees, kind: str, nodes: list[N
     if chance.random() < 0.45:
         found["where"] = _some_where(chance, trees, nodes, 2)
     if kind == "roots":
-        if is_never_met(found.get("where", {}), found.get("level")):
-            del found["where"]
         for order in _several(found.get("orderBy") or []) if spans_trees(found) else []:
             order["field"] = Word("PATH") if order["field"] == "POSITION" else order["field"]
     return found

@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.outside.model import lists, values
-from tests.outside.model.fields import Field, answer, connection, difference, some_fields, some_tree_fields, text_of
+from tests.outside.model.fields import (
+    Failure,
+    Field,
+    answer,
+    connection,
+    difference,
+    some_fields,
+    some_tree_fields,
+    text_of,
+)
 from tests.outside.model.lists import Word
 from tests.outside.model.literals import arguments, literal
 from tests.outside.model.promises import (
@@ -31,7 +40,7 @@ KINDS = ("thing", "thing", "id", "level", "paths", "ids", "roots", "entities", "
 
 @dataclass
 class Expected:
-    """A field with its answer: data, or codes of which its error has one."""
+    """A field with its answer: data, in which failures have their places, and codes of errors at other places."""
 
     text: str
     data: Any
@@ -163,13 +172,13 @@ def _list(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
 def _refused(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     """Arguments that a list does not take: an error of its field."""
     text = f"{read['kind']}{arguments(read['with'])} {{ totalCount }}"
-    refused = frozenset({"BAD_USER_INPUT"})
+    refused = Failure("BAD_USER_INPUT")
     if read["kind"] == "roots":
-        return Expected(f"things{text.removeprefix('roots')}", None, refused, REJECTED)
+        return Expected(f"things{text.removeprefix('roots')}", refused, promise=REJECTED)
     text = f"thing(path: {literal(read['path'])}) {{ {text} }}"
     if trees.led_to(read["path"]) is None:
         return Expected(text, None, promise=BY_PATH)
-    return Expected(text, {read["kind"]: None}, refused, REJECTED)
+    return Expected(text, {read["kind"]: refused}, promise=REJECTED)
 
 
 def _sorted(trees: Trees, read: Read, found: Expected) -> Expected:

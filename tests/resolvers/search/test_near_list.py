@@ -205,13 +205,18 @@ async def check(client: Client, asked: Question, size: int) -> None:
         assert found == whole, (asked, step)
 
 
+async def none(*_: object) -> None:
+    """No candidates: the list is read whole."""
+
+
 @pytest.fixture(params=["by items", "in memory"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How lists are read, whatever would be cheaper."""
-    is_by_items = request.param == "by items"
     monkeypatch.setattr(item_lists, "MIN_NODES", 0)
     monkeypatch.setattr(item_lists, "NODE_PRICE", 0)
-    monkeypatch.setattr(candidates, "MAX_KILOMETERS", 2_000 if is_by_items else -1)
+    monkeypatch.setattr(candidates, "MAX_KILOMETERS", 2_000)
+    if request.param == "in memory":
+        monkeypatch.setattr(candidates, "found_by_items", none)
     return str(request.param)
 
 
