@@ -44,24 +44,25 @@ class ByAncestors:
         searched = self._searched.get(item.level)
         return None if searched is None else item.words(searched)
 
-    async def found(
-        self, scope: Scope, items: Sequence[WordItem], *, is_strong: bool
-    ) -> tuple[list[WordItem], list[WordItem]] | None:
-        """The items of nodes whose ancestors have the words that they lack, and those of nodes whose ancestors were not
-        found; None where these are more than are read.
+    async def found(self, scope: Scope, items: Sequence[WordItem], *, is_strong: bool) -> list[WordItem] | None:
+        """The items, in their order, of nodes whose ancestors have the words that they lack, or were not found; None
+        where these are more than are read.
         """
-        found = await self._found(scope, items, is_strong=is_strong)
-        if found is not None and found[1]:
+        if (found := await self._found(scope, items, is_strong=is_strong)) is None:
+            return None
+        kept, lost = found
+        if lost:
             # Where one of them is now shows where the others below the same parent are.
-            below = {parent_sort_key(item.at): item for item in found[1]}
+            below = {parent_sort_key(item.at): item for item in lost}
             some = list(below.values())[:MAX_LOST]
             await pointed_nodes(self._request, self._hierarchy.name, some, set(), is_strong=is_strong)
-            found = await self._found(scope, items, is_strong=is_strong)
-        return found
+            kept, _ = await self._found(scope, items, is_strong=is_strong) or (kept, lost)
+        return kept
 
     async def _found(
         self, scope: Scope, items: Sequence[WordItem], *, is_strong: bool
     ) -> tuple[list[WordItem], list[WordItem]] | None:
+        """The same as far as keys are known, and those of them whose ancestors were not found."""
         cache, ahead, above = self._request.state.pages.cache, list[tuple[WordItem, list[Key]]](), dict[Key, None]()
         async for chunk in in_chunks(items):
             for item in chunk:
@@ -70,16 +71,16 @@ class ByAncestors:
             if len(above) > self._most:
                 return None
         await self.read(above, {}, is_strong=is_strong)
-        found: list[WordItem] = []
+        kept: list[WordItem] = []
         lost: list[WordItem] = []
         async for some in in_chunks(ahead):
             for item, keys in some:
                 line, words = item.line if scope.moves is None else scope.moves.present(item.line), self.words(item)
-                if [self._ids[key] for key in keys] != steps(line)[:-1]:
-                    lost.append(item)
-                elif words is not None and self.where.are_above(self.where.unmet(words), keys):
-                    found.append(item)
-        return found, lost
+                is_lost = [self._ids[key] for key in keys] != steps(line)[:-1]
+                if is_lost or (words is not None and self.where.are_above(self.where.unmet(words), keys)):
+                    kept.append(item)
+                lost += [item] if is_lost else []
+        return kept, lost
 
     async def read(self, keys: Iterable[Key], own: Nodes, *, is_strong: bool) -> None:
         """Note which words the nodes at these keys have, of those that the caller may see; `own` were read."""

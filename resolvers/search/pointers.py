@@ -57,6 +57,8 @@ async def pointed_nodes(
     for key, one in zip(keys, some, strict=True):
         record = nodes[key]
         found.append(record if isinstance(record, Record) and record.id == one.id else None)
+        if found[-1] is not None and found[-1].key != key:  # a running move has taken it away
+            _learn(cache, one.key, found[-1].key)
     missing = [index for index, record in enumerate(found) if record is None]
     if missing:
         elsewhere = await find_spent(request, [((hierarchy, some[index].id), NOTHING) for index in missing])

@@ -59,4 +59,4 @@ class SearchList(ItemList[WordItem]):
                 if has_level(one.level) and scope.may_hold(one.line) and (words := self._above.words(one)) is not None:
                     (partly if self._search.match(words) == BY_ANCESTORS else hits).append(one)
         found = await self._above.found(scope, partly, is_strong=is_strong)
-        return None if found is None else [*hits, *found[0], *found[1]]
+        return None if found is None else hits + found

@@ -214,8 +214,8 @@ class _Search(Finder[SearchArguments]):
             self._matching(scope, self._read)
         if not all(one.is_whole for one in first_word):
             return [], False
-        found, lost = await self._above.found(scope, self._partly, is_strong=is_strong) or ([], None)
-        return found, lost == []
+        found = await self._above.found(scope, self._partly, is_strong=is_strong)
+        return found or [], found is not None
 
     # -- what is proven ------------------------------------------------------------------------------------------------
 

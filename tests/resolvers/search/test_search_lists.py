@@ -14,16 +14,19 @@ import pytest
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from resolvers.search import candidates, item_lists
+from resolvers.search.item_lists import found_by_items
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from store.engine import Store
 from store.model.paths import format_path
 from store.model.records import Record
+from store.writing.move_delete import Move
 from tests import invariants
 from tests.resolvers.search.test_against_model import CLASSES, TEXTS, Model, grow
 from tests.rights.asking import Server, caller
 from tests.selection import examples
-from tests.stores import ReadRecorder
+from tests.store.writing import journaled
+from tests.stores import Interrupted, ReadRecorder
 from tests.systems.asking import Client, plant
 
 pytestmark = pytest.mark.both_stores
@@ -174,6 +177,46 @@ async def test_lists_are_those_of_a_look_at_all_nodes(store, cls, seed):
 
 async def records(store: Store) -> list[Record]:
     return [Record.of(item) for item in (await invariants.nodes(store, "location")).values()]
+
+
+SIDES = [[9, 9, 0, 0], [9, 9, 0, 4], [9, 0, 9, 4]]
+MOVING = """{ FIELD(path: "US") { descendants(where: {search: {text: "TEXT"}}, orderBy: {field: RELEVANCE}) {
+  totalCount nodes { path } } } searchLocations(text: "TEXT", first: 100) { nodes { path } complete totalCount } }"""
+
+
+async def test_while_a_subtree_moves_all_ways_find_the_same_side(store, monkeypatch):
+    """A state is renamed, and moved to another country, while nodes below it are searched for by its words."""
+    cities = [(("US", "NE", f"c{n}"), "CITY", ("Lodz" if n % 3 else "Omaha") + f" {n}") for n in range(14)]
+    rows: list[Any] = [(("US",), "COUNTRY"), (("CA",), "COUNTRY"), (("US", "NE"), "STATE", "Nebraska"), *cities]
+    await plant(store, Location, rows)
+    store.max_commit_changes = journaled.SMALL
+    monkeypatch.setattr(item_lists, "MIN_NODES", 0)
+    monkeypatch.setattr(item_lists, "NODE_PRICE", 0)
+    cache, seen = PageCache(10_000_000, TreeVersionCache(0.0)), list[Any]()
+
+    async def ask(_: int = 0) -> None:
+        states = []
+        for text in ("lodz nebraska", "lodz us", "lodz ca", "lodz 1 here"):
+            query, answers = MOVING.replace("FIELD", "country").replace("TEXT", text), []
+            for found_by in (found_by_items, none):
+                monkeypatch.setattr(candidates, "found_by_items", found_by)
+                reply = await Client(store, Location, page_cache=cache).ask(query)
+                assert not reply.errors, reply.errors
+                found, below = reply.data["searchLocations"], reply.data["country"]["descendants"]
+                assert found["complete"], text
+                assert found["totalCount"] == len(found["nodes"])
+                us = [one for one in found["nodes"] if one["path"].startswith("US/")]
+                assert (below["nodes"], below["totalCount"]) == (us, len(us)), (text, found_by)
+                answers.append(found)
+            assert answers[0] == answers[1], text
+            states.append(len(answers[0]["nodes"]))
+        seen.append(states)
+
+    moving: Any = Interrupted(store, "commit", after=ask)
+    await journaled.write(moving, Move(Location.definition(), ("US", "NE"), ("US", "Here")))
+    await journaled.write(moving, Move(Location.definition(), ("US", "Here"), ("CA", "Here")))
+    assert len(seen) > 10
+    assert [one for one, last in zip(seen, [None, *seen], strict=False) if one != last] == SIDES
 
 
 REFUSED = {
