@@ -58,7 +58,7 @@ TYPE, FIELD = "type", "field of Query"
 LATER = "keeps for later"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
-_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition FacetField".split()
+_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition ChildrenCondition FacetField".split()
 _OF_EDITS = "Attributes By Destination Position".split()
 _OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes")

@@ -148,7 +148,7 @@ def connection_arguments(definition: GraphQLField, kind: RelationKind, given: Gi
     if given.get("where") is not None:
         values = get_named_type(definition.args["where"].type).extensions[CONDITION_VALUES]
         where = ConditionParser(values).parse(given["where"])
-    ordering = _ordering(definition, kind, given["orderBy"], where) if given.get("orderBy") else LIST_ORDER
+    ordering = _ordering(definition, given["orderBy"], where) if given.get("orderBy") else LIST_ORDER
     if where is not None and kind in (RelationKind.CHILDREN, RelationKind.DESCENDANTS):
         are_children = kind is RelationKind.CHILDREN or given.get("maxDepth") == 1
         bounds = KeyBounds.of(where, are_children=are_children)
@@ -172,9 +172,7 @@ def facets_request(definition: GraphQLField, given: Given) -> FacetsRequest:
     return FacetsRequest(tuple([fields[plain(one)] for one in given["fields"]]), given["first"])
 
 
-def _ordering(
-    definition: GraphQLField, kind: RelationKind, given: Sequence[Given], where: Condition | None
-) -> Ordering:
+def _ordering(definition: GraphQLField, given: Sequence[Given], where: Condition | None) -> Ordering:
     order: Any = get_named_type(definition.args["orderBy"].type)
     values = get_named_type(order.fields["field"].type).extensions[ORDER_VALUES]
     fields: list[OrderField] = []
@@ -187,8 +185,6 @@ def _ordering(
                 raise BadInput(
                     f"{name} must be the last of orderBy, since it decides the whole order; omit what follows."
                 )
-            if name == "POSITION" and kind is RelationKind.DESCENDANTS:
-                raise BadInput("POSITION is among siblings, and descendants have many parents; use PATH or KEY.")
             return Ordering(tuple(fields), _PLACES[name], descending)
         value = values[name](where) if callable(values[name]) else values[name]
         fields.append(OrderField(value if name != "NAME" else value.localized(one.get("languages")), descending))

@@ -15,6 +15,7 @@ from graph.operation.selection import CONDITION_VALUES, FACET_FIELDS, ORDER_VALU
 from graph.types.facets import facet_fields
 from graph.types.fields import Path, argument, class_of, enum_class, input_type
 from graph.types.values import enum_type
+from resolvers.sorting.children import ChildrenParser
 from resolvers.sorting.facets import FacetField
 from resolvers.sorting.near import MAX_KILOMETERS, NearValue, distance_from
 from resolvers.sorting.ordering import PlaceOrder
@@ -57,7 +58,7 @@ _ABOUT = {
     "name": "Display name, in the first of `languages` in which the node has a name.",
     "key": "Key, in the order of the tree; must be the last. Children are read page by page, without the others.",
     "path": "Path, depth-first; must be the last. Children and descendants are read page by page.",
-    "position": "Position among the siblings, after the level; must be the last. Not for descendants.",
+    "position": "As editors put them: by level, then by position; of descendants depth-first. Must be the last.",
     "level": "Level, in the order in which the hierarchy defines them.",
     "child_count": "Number of children.",
     "updated_at": "Time of the last change of the content.",
@@ -78,7 +79,9 @@ class OrderDirection(Enum):
 class ListInputs:
     """The inputs of one hierarchy."""
 
-    def __init__(self, cls: type[Node]) -> None:
+    def __init__(self, cls: type[Node], level: Any) -> None:
+        """`level` is the enum of its levels."""
+        self._level = level
         self._title = f"{cls.prefix}{cls.title}"
         self._cls = cls
         self._values = list_values(cls)
@@ -101,6 +104,8 @@ class ListInputs:
         kinds = schema.type_map
         orders: dict[str, Any] = dict(self._sorted)
         values: dict[str, Any] = {camel(name): value for name, value in self._compared.items()}
+        levels = self._cls.definition().levels.values()
+        values["children"] = ChildrenParser(tuple([(one.name, one.under) for one in levels]))
         if self._cls.search is not None:
             orders["RELEVANCE"] = relevance_of
             values["search"] = SearchValue(self._cls.definition())
@@ -149,6 +154,7 @@ class ListInputs:
             "not": (made | None, "Not this."),
             "key": (KeyCondition | None, "Condition on `key`; of children, only these are read."),
             "path": (PathCondition | None, "Condition on `path`; only these are read."),
+            "children": (self._of_children(made) | None, "Condition on the children, which are read; not in itself."),
         }
         if self._cls.search is not None:
             parts["search"] = (SearchCondition | None, "Matches a text, as in a search.")
@@ -157,6 +163,16 @@ class ListInputs:
         for value in self._compared.values():
             parts[camel(value.name)] = (self._comparison(value) | None, f"Condition on `{camel(value.name)}`.")
         return input_type(name, "A condition on a node; all of its fields have to be met.", parts, made)
+
+    def _of_children(self, condition: Any) -> Any:
+        level: Any = self._level
+        text = "A condition on the children of a node; all of its fields have to be met."
+        parts = {
+            "some": (condition | None, "Met by at least one child."),
+            "none": (condition | None, "Met by no child; true for a node without children."),
+            "level": (list[level] | None, "Only children of these levels count."),
+        }
+        return input_type(f"{self._title}ChildrenCondition", text, parts)
 
     def _comparison(self, value: NodeValue) -> Any:
         """The input with the operators of a value's type."""

@@ -7,7 +7,7 @@
 They are read for all lists of a response level together, each once, unless the lists have them. They count as compared.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from resolvers.access.grants import may_read
@@ -27,13 +27,16 @@ MATCHED_A_CHUNK = 20  # nodes between two points at which the event loop may run
 
 
 async def with_ancestors(
-    request: Request, lists: Sequence[tuple[ListRequest, Condition | None, Sequence[Record]]]
+    request: Request,
+    lists: Sequence[tuple[ListRequest, Condition | None, Sequence[Record]]],
+    known: Iterable[Record] = (),
 ) -> list[Condition | None]:
-    """The conditions of lists, given with their nodes, with the words of ancestors that the caller may see.
+    """The conditions of lists, given with their nodes, with the words of ancestors that the caller may see; `known` are
+    other nodes that were read.
 
     Raises BudgetExceeded where these are too many, and the error of a failed read.
     """
-    own: dict[Key, Record | None] = {}
+    own: dict[Key, Record | None] = {record.key: record for record in known}
     needs: list[dict[int, set[Key]]] = []  # of each list, by the ids of its searches
     for requested, where, records in lists:
         searches = searches_in(where)

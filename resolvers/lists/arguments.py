@@ -34,7 +34,9 @@ from store.model.keys import MAX_SORT_KEY_BYTES, KeyRange, just_after, prefix_en
 from store.model.records import Record
 
 _PREFIX_BYTES = 7  # the kind of the list, and a digest of its owner
-_MAX_VALUES_BYTES = MAX_ORDER_FIELDS * (6 * MAX_SORTED_CHARACTERS + 3) + 2  # of a sorted list: JSON, then a new line
+_RELEVANCE_BYTES = 500  # by which a place in the order of a search may be longer than any other value
+# Of a sorted list: JSON, then a new line.
+_MAX_VALUES_BYTES = MAX_ORDER_FIELDS * (6 * MAX_SORTED_CHARACTERS + 3) + _RELEVANCE_BYTES + 2
 MAX_SPANS = 10  # of one list: each is a Query of its own; a condition of more is read as one span, and tested
 _MAX_POSITION_BYTES = 3 * MAX_SORT_KEY_BYTES  # of a grant root: its level, its key and its path
 MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + _MAX_VALUES_BYTES + _MAX_POSITION_BYTES) * 4 // 3)  # in base64
@@ -279,6 +281,11 @@ class ConnectionArguments:
         return self.bounds is not None or self.is_paged
 
     @property
+    def may_be_refused(self) -> bool:
+        """Whether it depends on the owner if these are right, also where its list is empty: cursors and conditions."""
+        return self.is_narrow or self.where is not None
+
+    @property
     def is_paged(self) -> bool:
         """Whether cursors leave out a part of the list."""
         return self.after is not None or self.before is not None
@@ -433,8 +440,13 @@ class Relation:
             case RelationKind.CHILDREN:
                 return arguments.bounds is not None and ordering.place in (None, PlaceOrder.POSITION)
             case RelationKind.DESCENDANTS:
-                return ordering.place is PlaceOrder.KEY and arguments.max_depth != 1
+                return self.is_by_position or (ordering.place is PlaceOrder.KEY and arguments.max_depth != 1)
         return ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
+
+    @property
+    def is_by_position(self) -> bool:
+        """Whether nodes of different parents are in the order in which editors put them."""
+        return self.kind is RelationKind.DESCENDANTS and self.arguments.ordering.place is PlaceOrder.POSITION
 
     @cached_property
     def is_plain(self) -> bool:

@@ -143,6 +143,17 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         """The list as a message names it."""
         return f"The {self.relation.kind} of {shorten(self.owner.path_text)}"
 
+    @property
+    def starts(self) -> Sequence[Record]:
+        """The nodes at which the list begins: it has no others than these and their descendants."""
+        return [self.owner]
+
+    def between(self, hierarchy: Hierarchy) -> Self | None:
+        """The list of the nodes that may be in between, from the owner down to nodes of the list, and are not in it;
+        None where there are none.
+        """
+        return None
+
     def holds(self, record: Record) -> bool:
         """Whether a node is in the list without its conditions: by its place, its depth and its level."""
         owner = self.owner
@@ -184,6 +195,10 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         """The list of the same owner that another relation leads to."""
         return replace(self, relation=relation)
 
+    def counted(self, request: Request) -> Self:
+        """The list with the current counts of its owner, if the version of its tree was read."""
+        return replace(self, owner=request.state.counted(self.owner))
+
     # -- its size ------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -222,7 +237,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     async def level_counts(self, request: Request) -> Counts:
         """The nodes in the list by level, which its owner's counts give. Raises the error of a failed read."""
         raise_first_error((await request.state.versions_of([self.owner.pk])).values())
-        counted = replace(self, owner=request.state.counted(self.owner))
+        counted = self.counted(request)
         return {level: counted.counts[level] for level in counted.levels}
 
     @property

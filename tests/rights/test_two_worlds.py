@@ -223,6 +223,7 @@ SEARCH = """(where: {search: {text: "%s"}}, orderBy: {field: RELEVANCE}, first: 
     totalCount edges { cursor node { path } } facets(fields: [LEVEL]) { values { value count } } }"""
 COUNTED = "facets(fields: [LEVEL]) { missingCount values { value count } }"
 LISTS = ("", "(first: 2)", "(last: 2)", "(orderBy: {field: KEY, direction: DESC})", '(where: {key: {gte: "n001"}})')
+LISTS += ("(orderBy: {field: POSITION, direction: DESC}, first: 2)", '(where: {children: {some: {name: {gte: "a"}}}})')
 
 
 def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
@@ -235,6 +236,8 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
 
     orders = ("(first: 1)", "(last: 1)", "(orderBy: {field: NAME})", "(orderBy: {field: PATH, direction: DESC})")
     orders += ('(where: {name: {contains: "a"}})', f"(level: {inner})", f"(level: {outer}, first: 2)")
+    orders += tuple([f"({one}, orderBy: {{field: POSITION}})" for one in ("first: 9", f"level: {inner}")])
+    orders += ('(where: {children: {some: {key: {gte: "n"}}}})', "(where: {children: {none: {childCount: {gt: 0}}}})")
     add(
         many,
         ("", *orders),
