@@ -62,7 +62,7 @@ _ABOUT = {
     "level": "Level, in the order in which the hierarchy defines them.",
     "child_count": "Number of children.",
     "updated_at": "Time of the last change of the content.",
-    "relevance": "Order of the search that stands directly in `where`, the best match first.",
+    "relevance": "How well it matches the `search` that stands directly in `where`.",
     "distance": "Distance from the point of the `near` that stands directly in `where`.",
 }
 _LANGUAGES = "Language tags of BCP 47 in order of preference; omitted for the default names."
@@ -216,8 +216,8 @@ SearchCondition: Any = input_type(
     "SearchCondition",
     "A text to search for, as searches do.",
     {
-        "text": (str, "Beginnings of words, in any order; without a word it is met by no node."),
-        "languages": (list[str] | None, "Search only names in these languages (tags of BCP 47) and default names."),
+        "text": (str, "Beginnings of words, in any order."),
+        "languages": (list[str] | None, "Search only names in these languages and default names."),
     },
 )
 NearCondition: Any = input_type(
