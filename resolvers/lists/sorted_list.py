@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, overload
 import msgspec
 from msgspec.structs import astuple
 
+from resolvers.lists.ancestor_words import with_ancestors
 from resolvers.lists.arguments import (
     ConnectionArguments,
     CursorKind,
@@ -36,6 +37,7 @@ from resolvers.sorting.children import child_key, comparisons_in
 from resolvers.sorting.conditions import Condition, check_levels, key_position, tested
 from resolvers.sorting.facets import FacetsRequest, ListFacet, count_facets
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue, of_each
+from resolvers.sorting.search_comparison import searches_in
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, CladeError, shorten
 from store.model.records import Record
@@ -223,6 +225,8 @@ async def read_sorted(request: Request, lists: Sequence[ListRequest], readers: R
     outcomes = iter(await readers.pages(request, parts) if parts else ())
     for one in makings:
         one.take(list(islice(outcomes, len(one.parts))))
+    if searched := [one for one in makings if one.needs_ancestors]:
+        await _take_ancestors(request, searched)
     if filtered := [one for one in makings if one.needs_children]:
         nodes = [(one.requested, one.where, one.read_nodes) for one in filtered]
         for one, found_children in zip(filtered, await read_children(request, nodes, readers.asked), strict=True):
@@ -235,6 +239,18 @@ async def read_sorted(request: Request, lists: Sequence[ListRequest], readers: R
         if number % CHUNK_LENGTH == CHUNK_LENGTH - 1:
             await yield_to_loop()
     return pages
+
+
+async def _take_ancestors(request: Request, makings: Sequence["_Making"]) -> None:
+    """Give conditions the words of ancestors that they depend on, or their lists the error of that."""
+    try:
+        found = await with_ancestors(request, [(one.requested, one.where, one.read_nodes) for one in makings])
+    except Exception as error:  # also of a failed read
+        for one in makings:
+            one.error = error
+    else:
+        for one, where in zip(makings, found, strict=True):
+            one.where = where
 
 
 def _check_conditions(request: Request, makings: Sequence["_Making"]) -> None:
@@ -290,6 +306,11 @@ class _Making:
     def may_use_items(self) -> bool:
         return self.error is None and not self.requested.relation.is_cacheable
 
+    @property
+    def needs_ancestors(self) -> bool:
+        """Whether conditions depend on the words of ancestors."""
+        return isinstance(self.whole, Page) and self.error is None and bool(searches_in(self.where))
+
     @cached_property
     def parts(self) -> list[ListRequest]:
         """The lists that have to be read for it."""
@@ -316,7 +337,7 @@ class _Making:
 
     @property
     def needs_children(self) -> bool:
-        return isinstance(self.whole, Page) and any(comparisons_in(self.where))
+        return isinstance(self.whole, Page) and self.error is None and any(comparisons_in(self.where))
 
     def take_children(self, found: tuple[Condition, int] | Exception) -> None:
         """Take what was read for the conditions on children, and how many nodes these are."""
