@@ -145,8 +145,8 @@ WRONG = [
      f'many="the zoos" of {CLASS} makes the field of Query "the zoos", which is not a valid GraphQL name; {MANY}'),
     (zoo(title="WritePlan"), LEVEL_LINE,
      f"the level WritePlan of the hierarchy zoo makes the type WritePlan, which Clade itself makes already; {PREFIX}"),
-    (zoo(title="ListFacet"), LEVEL_LINE,
-     "the level ListFacet of the hierarchy zoo makes the type ListFacet, which Clade itself keeps for later; "
+    (zoo(title="TreeRelease"), LEVEL_LINE,
+     "the level TreeRelease of the hierarchy zoo makes the type TreeRelease, which Clade itself keeps for later; "
      f"{PREFIX}"),
     (zoo(title="NearCondition"), LEVEL_LINE,
      "the level NearCondition of the hierarchy zoo makes the type NearCondition, which Clade itself keeps for later; "

@@ -46,7 +46,7 @@ CHUNK = 256  # objects between two yields to the event loop
 FAULTY_CHUNK = 16  # the same where there are errors, since each object with one takes as long as many others
 
 _RECORDS = attrgetter("records")
-_IS_NARROW = attrgetter("arguments.is_narrow")
+_MAY_BE_REFUSED = attrgetter("arguments.may_be_refused")
 _NOT_CACHED = None, 0
 _RELATIONS = frozenset((Relation,))
 _RESULTS = frozenset((Page, FoundPage, list))
@@ -236,7 +236,7 @@ class Run:
             return
         asked = list(map(look_ahead.asked, compiled.reads))
         has_lists = compiled.childless is not None and rows.present is None and _RELATIONS.issuperset(map(type, asked))
-        if compiled.childless is not None and has_lists and not any(map(_IS_NARROW, asked)):
+        if compiled.childless is not None and has_lists and not any(map(_MAY_BE_REFUSED, asked)):
             owns = may_have_children(self._request, rows.records)
             if not all(owns):
                 self._rows.append(rows.part(owns, compiled.childless))

@@ -16,7 +16,7 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("sqlite", 3), *LONG])
+@pytest.mark.parametrize(("kind", "seed"), [("sqlite", 5), *LONG])
 def test_random_documents_get_the_answers_of_graphql_js(kind: str, seed: int) -> None:
     if reason := missing(kind):
         pytest.skip(reason)
