@@ -104,6 +104,10 @@ export function FilterMenu({ model, family, column, style, onView, onClose }) {
   const bound = (/** @type {"from" | "to"} */ end, /** @type {string} */ label) => html`<label>${label}
     <input type=${type === "Date" ? "date" : "text"} autocomplete="off" value=${range[end]}
       onInput=${(/** @type {any} */ { target }) => setRange({ ...range, [end]: target.value })} /></label>`;
+  const showMore = () => {
+    menu.current?.focus(); // its button goes
+    setFirst(MANY);
+  };
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     apply({ from: range.from.trim(), to: range.to.trim() });
@@ -125,7 +129,7 @@ export function FilterMenu({ model, family, column, style, onView, onClose }) {
       ${found.values.map(({ value, count }) => choiceOf(value, valueText(type, value), count, values.includes(value), () => choose(value)))}
       ${(found.missingCount > 0 || isMissing) && choiceOf("/", "no value", found.missingCount, isMissing, () => apply({ isMissing: !isMissing }))}
     </ul>`}
-    ${more > 0 && (first < MANY ? html`<button type="button" onClick=${() => setFirst(MANY)}>${number(more)} more…</button>`
+    ${more > 0 && (first < MANY ? html`<button type="button" onClick=${showMore}>${number(more)} more…</button>`
       : html`<p class="quiet">and ${number(more)} more values</p>`)}
     <p role="status" class="quiet">${!found && !error ? "Counting…" : found && !found.distinctCount && !found.missingCount ? "There are no values." : ""}</p>
     ${error && html`<p class="failed" role="alert">${error}</p>`}

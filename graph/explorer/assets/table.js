@@ -47,7 +47,7 @@ export function ChildrenTable({ model, family, node, label, onView }) {
     ${menu && open && html`<${FilterMenu} key=${menu.facet} model=${model} family=${family} column=${open} style=${menu.style} onView=${onView}
       onClose=${(/** @type {boolean} */ isLeft) => {
         if (!isLeft) menu.button.focus();
-        setMenu(null);
+        setMenu((now) => (now === menu ? null : now)); // the next one may have taken its place
       }} />`}
     <div class="table" ref=${ref} tabindex="0" role="region" aria-label=${label} aria-busy=${String(rows !== family.rows)}>
       <table aria-rowcount=${family.hasMore ? -1 : rows.length + 1}>
