@@ -38,7 +38,6 @@ from graph.hierarchies.node import Node
 from graph.hierarchies.registry import (
     camel,
     list_values,
-    near_field_of,
     paths_field_of,
     revision_fields,
     search_field_of,
@@ -74,10 +73,10 @@ ASSUMED_PAGE = 100  # items of a list without first or last
 ASSUMED_ANCESTORS = 8
 ASSUMED_LOOKUPS = 10  # of paths or ids: composers take no list for the size
 
-SEARCH, NEAR, CHANGES = 10, 5, 10
-ARGUMENTS = {"orderBy": 50, "where": 50, "fields": 50, "kilometers": 30}
+SEARCH, CHANGES = 10, 10
+ARGUMENTS = {"orderBy": 50, "where": 50, "fields": 50}
 """Costs of arguments, where a query gives them: lists are read whole to be sorted, filtered or counted (`fields` of
-`facets`), larger circles read more.
+`facets`).
 """
 
 _NODES = 'sizedFields: ["nodes", "edges"], '
@@ -342,8 +341,6 @@ def _demand_control(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]
         if cls.search is not None:
             hits = _size(None, "first", fields='sizedFields: ["nodes"], ')
             found["Query", search_field_of(cls)] = f"{_cost(SEARCH)} {hits}"
-        if cls.location is not None:
-            found["Query", near_field_of(cls)] = f"{_cost(NEAR)} {_size(None, 'first', fields=_NODES)}"
         found["Query", paths_field_of(cls)] = _size(ASSUMED_LOOKUPS)
         for level in (cls, *cls.levels.values()):
             found |= {(one.__name__, ""): _cost(0) for one in types_of(level) if is_dataclass(one)}

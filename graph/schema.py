@@ -21,7 +21,7 @@ from graph.types.history import move_fields, move_type, past_fields
 from graph.types.lookups import ById, ByPaths, Find, RootsField
 from graph.types.mutations import mutation_type
 from graph.types.nodes import HierarchyTypes, NodeInterface
-from graph.types.search import near_fields, search_fields
+from graph.types.search import search_fields
 from store.errors import BadInput
 
 
@@ -36,7 +36,7 @@ def build_schema(
     names = [types.name for types in published]
     fields = _node_fields(names)
     for types in published:
-        fields |= _root_fields(types) | search_fields(types) | near_fields(types)
+        fields |= _root_fields(types) | search_fields(types)
     enums = HierarchyEnums(hierarchies)
     past, followed = past_fields(names, enums)
     move = move_type(enums)

@@ -56,7 +56,8 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
             families[requested.owner.siblings].append(requested)
         if 1 < len(families) < len(lists):
             options.append(ReadOption.all(cls.plan_reads(family, tree) for family in families.values()))
-        return cheapest(*options)
+        possible = [option for option in options if tree.budget.allows(len(option.reads), option.units)]
+        return cheapest(*possible or options)
 
     def separate_query(self, tree: TreeState) -> ReadOption:
         """One Query of the children of this owner, or one for each of several levels."""

@@ -17,7 +17,7 @@ Batched by the dataloader `Loaders.page`, for a whole response level.
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-from resolvers.lists.arguments import CursorKind
+from resolvers.lists.arguments import NOTHING, ConnectionArguments, CursorKind, Relation, RelationKind
 from resolvers.lists.list_request import KeyOrderList, ReadOption, TreeState, cheapest
 from resolvers.lists.prefetch import bounds, is_gapless, sorted_owners
 from resolvers.session.records_read import Read
@@ -56,6 +56,11 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
         has_level = self.relation.arguments.has_level
         return [one for one in hierarchy.levels.values() if one.name in found and has_level(one.name)]
 
+    def between(self, hierarchy: Hierarchy) -> Self | None:
+        arguments = self.relation.arguments
+        above = levels_between(hierarchy, arguments.levels or tuple(hierarchy.levels), arguments)
+        return None if self.owner.below is None or above is None else self.of(above)
+
     @property
     def is_whole_subtree(self) -> bool:
         return not self.relation.arguments.levels and self.relation.arguments.max_depth is None
@@ -75,6 +80,19 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
         below = sum(self.counts.values())
         whole = ReadOption.of([(Read(span), below) for span in self.key_ranges])
         return cheapest(self.read_levels(tree), whole)
+
+
+def levels_between(hierarchy: Hierarchy, listed: Sequence[str], arguments: ConnectionArguments) -> Relation | None:
+    """All nodes below a node that may be above nodes of the listed levels and are not in their list; None where there
+    are none. Bounds leave out some of the listed levels, too.
+    """
+    levels = hierarchy.levels_above(listed)
+    levels -= {*listed} if arguments.bounds is None else set()
+    depth = None if arguments.max_depth is None else arguments.max_depth - 1
+    if not levels or depth == 0:
+        return None
+    above = ConnectionArguments(levels=tuple(sorted(levels)), max_depth=depth, compared=True)
+    return Relation(RelationKind.DESCENDANTS, above, NOTHING)
 
 
 def _one_range(lists: Sequence[DescendantsRequest], owners: list[Record], tree: TreeState) -> ReadOption:

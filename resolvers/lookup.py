@@ -68,20 +68,21 @@ async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection
     """
     request.budget.spend_nodes(len(lookups), "The nodes that are looked up")
     if len(lookups) != 1 or request.store.is_embedded:  # whose reads do not overlap
-        return await _find(request, lookups)
+        return await find_spent(request, lookups)
     (((hierarchy, path), selection),) = lookups
     key = None if isinstance(path, str) else node_key(hierarchy, path)
     reads = [] if key is None else _first_round(request, key, request.hierarchies[hierarchy], selection)
     if key is None or not reads:
-        return await _find(request, lookups)
-    found = asyncio.ensure_future(_find(request, lookups))  # first, so that it reads the version of the tree
+        return await find_spent(request, lookups)
+    found = asyncio.ensure_future(find_spent(request, lookups))  # first, so that it reads the version of the tree
     lists = [request.state.range(read, beside=key.pk) for read in reads]
     outcomes = await gather_outcomes(cast(list[Awaitable[object]], [found, *lists]))
     raise_first_error(outcomes[:1])  # a list that fails is reported where it is used
     return found.result()
 
 
-async def _find(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
+async def find_spent(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
+    """The same of nodes that were taken from the budget already."""
     state = request.state
     cache_keys: list[Hashable] = [("node", *lookup) for lookup, _ in lookups]
     cached = await state.cached_nodes(cache_keys)

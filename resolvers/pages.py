@@ -19,8 +19,10 @@ from typing import Any
 
 from resolvers.lists.arguments import Asked, Page, Relation, page_of
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, KeyOrderList, ListRequest, described
-from resolvers.lists.sorted_list import read_sorted
+from resolvers.lists.position_order import Read
+from resolvers.lists.sorted_list import Readers, read_sorted
 from resolvers.planner import Planner, list_requests
+from resolvers.search.candidates import read_candidates
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
@@ -51,7 +53,12 @@ def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[ob
 
 async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
     """The pages of lists in any order, each at its place; the error of a failed read is in place of its page."""
-    return await read_sorted(request, lists, read_all_pages)
+    return await read_sorted(request, lists, readers(read_all_pages))
+
+
+def readers(pages: Read) -> Readers:
+    """What reads lists, their pages by `pages`."""
+    return Readers(pages, _read_lists, read_candidates)
 
 
 async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:

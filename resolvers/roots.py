@@ -118,6 +118,9 @@ class RootsList(HierarchyList, frozen=True, eq=False, dict=True):
         counts = by_level((await _version(request.state, self.hierarchy)).shape)
         return {level: count for level, count in counts.items() if count and has_level(level)}
 
+    async def read_size(self, request: Request) -> int:
+        return sum((await self.level_counts(request)).values())
+
     async def page(self, request: Request) -> Page:
         return await (self._page(request) if self.tops is None else self._page_of_grant_roots(request))
 

@@ -15,9 +15,11 @@ subtrees at her grant roots are the trees.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from resolvers.descendants import DescendantsRequest
+from msgspec.structs import replace as replace_list
+
+from resolvers.descendants import DescendantsRequest, levels_between
 from resolvers.lists.arguments import (
     NOTHING,
     ConnectionArguments,
@@ -32,14 +34,12 @@ from resolvers.lists.arguments import (
 )
 from resolvers.lists.list_request import ListRequest
 from resolvers.lists.sorted_list import read_sorted
-from resolvers.pages import read_all_pages
+from resolvers.pages import read_all_pages, readers
 from resolvers.roots import HierarchyList, roots_list, virtual_owner, with_counts
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.cache import Partition
 from resolvers.session.request import Request
 from resolvers.sorting.conditions import check_levels, path_position
-from resolvers.sorting.ordering import PlaceOrder
-from store.errors import BadInput
 from store.model.hierarchy import Hierarchy, Level
 from store.model.keys import prefix_end
 from store.model.records import Counts, Record
@@ -55,7 +55,7 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
     Raises BadInput for a condition that no node in the list can meet, BadCursor, BudgetExceeded and the error of a
     failed read.
     """
-    (found,) = await read_sorted(request, [await _list(request, hierarchy, relation)], _read_own)
+    (found,) = await read_sorted(request, [await _list(request, hierarchy, relation)], readers(_read_own))
     if isinstance(found, Exception):
         raise found
     return found
@@ -68,16 +68,12 @@ async def _list(request: Request, hierarchy: str, relation: Relation) -> Hierarc
         return roots_list(request, hierarchy, relation)
     if arguments.where is not None:  # before the roots are read
         check_levels(arguments.where, [levels[name] for name in arguments.levels])
-    if arguments.ordering.place is PlaceOrder.POSITION:
-        raise BadInput("POSITION is among siblings, and nodes of all trees have many parents; use PATH or KEY.")
     bounds = None if arguments.where is None else KeyBounds.of(arguments.where, are_children=False)
-    tops = sorted((await roots_list(request, hierarchy, _ROOTS).page(request)).records, key=path_position)
-    tops = [top for top in tops if bounds is None or arguments.has_level(top.level) or bounds.spans(top)]
-    below = replace(relation, kind=RelationKind.DESCENDANTS, counts=False)
-    if below.takes_whole_list or relation.facets or relation.total or arguments.size is None:
-        tops = await with_counts(request.state, tops)
+    below = replace(relation, kind=RelationKind.DESCENDANTS, counts=relation.counts and not relation.is_cacheable)
     deep = tuple([name for name in arguments.levels if not levels[name].may_be_root])
-    return TreesList(virtual_owner(hierarchy), below, tops, deep, bounds)
+    requested = TreesList(virtual_owner(hierarchy), below, deep, bounds)
+    needs_tops = relation.is_cacheable or below.is_by_position
+    return await requested.with_tops(request) if needs_tops else requested
 
 
 async def _read_own(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
@@ -88,21 +84,39 @@ async def _read_own(request: Request, lists: Sequence[ListRequest]) -> list[Page
 
 
 class TreesList(HierarchyList, frozen=True, eq=False, dict=True):
-    """The nodes of some levels in the trees of these tops, in the order of paths; its owner is virtual.
+    """The nodes of some levels in the trees of these tops, in their order and that of paths; its owner is virtual.
 
-    `deep` are those of the levels that no root can have.
+    `deep` are those of the levels that no root can have. Without `tops` they are read where the list is read.
     """
 
-    tops: Sequence[Record]
     deep: tuple[str, ...]
     bounds: KeyBounds | None
+    tops: Sequence[Record] | None = None
     cursor_kind: ClassVar[CursorKind] = CursorKind.DESCENDANTS
 
     @property
+    def has_size(self) -> bool:
+        return self.tops is not None
+
+    async def with_tops(self, request: Request) -> Self:
+        """The same list with its tops, and with their counts where all of them are needed."""
+        relation, arguments, bounds = self.relation, self.relation.arguments, self.bounds
+        tops = (await roots_list(request, self.hierarchy, _ROOTS).page(request)).records
+        if not relation.is_by_position:
+            tops = sorted(tops, key=path_position)
+        tops = [top for top in tops if bounds is None or arguments.has_level(top.level) or bounds.spans(top)]
+        if relation.takes_whole_list or relation.facets or relation.total or arguments.size is None:
+            tops = await with_counts(request.state, tops)
+        return replace_list(self, tops=tops)
+
+    async def read_size(self, request: Request) -> int:
+        return (self if self.tops is not None else await self.with_tops(request)).max_size
+
+    @property
     def counts(self) -> Counts:
-        counts = Counter([top.level for top in self.tops])
-        for top in self.tops:
-            counts.update(top.descendant_counts)
+        counts = Counter([top.level for top in self.tops or ()])
+        for top in self.tops or ():  # of levels that roots can have, only the tops are listed
+            counts.update({level: count for level, count in top.descendant_counts.items() if level in self.deep})
         return counts
 
     @property
@@ -110,7 +124,7 @@ class TreesList(HierarchyList, frozen=True, eq=False, dict=True):
         return self.partitions(())
 
     def partitions(self, records: Iterable[Record]) -> frozenset[str]:
-        return frozenset([self.hierarchy, *[top.pk for top in self.tops]])
+        return frozenset([self.hierarchy, *[top.pk for top in self.tops or ()]])
 
     @property
     def is_deep(self) -> bool:
@@ -120,8 +134,18 @@ class TreesList(HierarchyList, frozen=True, eq=False, dict=True):
     def description(self) -> str:
         return f"The nodes of {self.hierarchy} in all trees"
 
+    @property
+    def starts(self) -> Sequence[Record]:
+        return self.tops or ()
+
+    def between(self, hierarchy: Hierarchy) -> Self | None:
+        above = levels_between(hierarchy, self.deep, self.relation.arguments)
+        if above is None:
+            return None
+        return replace_list(self, relation=above, deep=above.arguments.levels, bounds=None)
+
     def holds(self, record: Record) -> bool:
-        return self.relation.arguments.has_level(record.level)
+        return record.level in self.deep or (record.is_root and self.relation.arguments.has_level(record.level))
 
     @property
     def cursors(self) -> ListCursors:
@@ -134,6 +158,8 @@ class TreesList(HierarchyList, frozen=True, eq=False, dict=True):
         return {level: self.counts[level] for level in self.levels}
 
     async def page(self, request: Request) -> Page:
+        if self.tops is None:
+            return await (await self.with_tops(request)).page(request)
         relation, arguments, budget = self.relation, self.relation.arguments, request.budget
         lo, hi = arguments.positions(self.cursors.decode)
         total = None

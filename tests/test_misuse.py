@@ -148,9 +148,9 @@ WRONG = [
     (zoo(title="TreeRelease"), LEVEL_LINE,
      "the level TreeRelease of the hierarchy zoo makes the type TreeRelease, which Clade itself keeps for later; "
      f"{PREFIX}"),
-    (zoo(title="NearCondition"), LEVEL_LINE,
-     "the level NearCondition of the hierarchy zoo makes the type NearCondition, which Clade itself keeps for later; "
-     f"{PREFIX}"),
+    *[(zoo(f', location="{name},{name}"', body=f'{name}: float | None = attribute("A number.")'), LEVEL_LINE,
+       f"the attribute {name} of {ANIMAL} makes the field {name}, which a list of a hierarchy with location= has "
+       "already; rename the attribute.") for name in ("near", "distance")],
     *[(zoo(title=f"{verb}ZooInput"), LEVEL_LINE,
        f"the level {verb}ZooInput of the hierarchy zoo makes the type {verb}ZooInput, which {CLASS} keeps for later; "
        f"{PREFIX}") for verb in ("Copy", "Restore")],

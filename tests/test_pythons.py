@@ -26,7 +26,7 @@ ANSWERED = [
     '{ location(path: "US/NE/Omaha") { id name(languages: ["de"]) ancestors { path } parent { childCount } } }',
     '{ location(path: "US") { descendants(orderBy: [{field: NAME}]) { nodes { path } } } }',
     '{ searchLocations(text: "oma") { nodes { path } } }',
-    "{ locationsNear(latitude: 41, longitude: -96, kilometers: 100) { nodes { path } } }",
+    "{ locations(level: CITY, where: {near: {latitude: 41, longitude: -96, kilometers: 100}}) { nodes { path } } }",
     'mutation { moveLocation(input: {node: {path: "US"}, key: "USA"}) { node { path } } }',
     '{ changes(hierarchy: LOCATION, tree: "USA") { changes { event path } } locations { nodes { path } } }',
     "{ __schema { queryType { name } } }",

@@ -40,7 +40,7 @@ OWN_TYPES = frozenset(
     "StringCondition IntCondition LongCondition FloatCondition DecimalCondition BooleanCondition DateCondition "
     "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
     "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
-    "KeyCondition PathCondition NameCondition "
+    "KeyCondition PathCondition NameCondition NearCondition "
     "Localized LocalizedText LocalizedTextInput Money MoneyInput Url ListFacet ListFacetValue "
     "HierarchyInfo HierarchyName HierarchyLevel HierarchyAttribute NodeLevel TreeNode TreeChangeEvent "
     "TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy UserError UserErrorCode "
@@ -48,7 +48,7 @@ OWN_TYPES = frozenset(
 )
 """The types that a schema has, or may have, whatever hierarchies are served."""
 
-LATER_TYPES = frozenset("NearCondition ReferenceCondition TreeRelease TreeDifference".split())
+LATER_TYPES = frozenset("ReferenceCondition TreeRelease TreeDifference".split())
 """The types that schemas will have: a class that has such a name today would have to be renamed then."""
 
 OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
@@ -58,7 +58,7 @@ TYPE, FIELD = "type", "field of Query"
 LATER = "keeps for later"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
-_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition FacetField".split()
+_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition ChildrenCondition FacetField".split()
 _OF_EDITS = "Attributes By Destination Position".split()
 _OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes")
@@ -275,11 +275,6 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
     if cls.search is not None:
         yield Use(FIELD, search_field_of(cls), None, f"search= of {_described(cls, cls)}", way_out)
         yield Use(TYPE, f"{cls.prefix}{cls.title}Search", None, f"search= of {_described(cls, cls)}", rename)
-    if cls.location is not None:
-        near, made_by = near_field_of(cls), f"location= of {_described(cls, cls)}"
-        yield Use(FIELD, near, None, made_by, way_out)
-        for ending in ("", "Edge"):
-            yield Use(TYPE, f"{near[:1].upper()}{near[1:]}{ending}", None, made_by, way_out)
 
 
 def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
@@ -297,6 +292,8 @@ def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
 def _check_attributes(cls: type[Node], level: type[Node]) -> None:
     """Refuse an attribute whose field would take the place of another one, and an enum that GraphQL cannot have."""
     taken = {camel(name): "every node" for name in RESERVED}
+    if cls.location is not None:
+        taken |= dict.fromkeys(("near", "distance"), "a list of a hierarchy with location=")
     for name in (*level.attributes, *level.computed):
         field = camel(name)
         reason = ""
@@ -382,11 +379,6 @@ def search_field_of(cls: type[Node]) -> str:
 def paths_field_of(cls: type[Node]) -> str:
     """The field of Query that finds nodes of a hierarchy by their paths."""
     return f"{list_field_of(cls)}ByPath"
-
-
-def near_field_of(cls: type[Node]) -> str:
-    """The field of Query that finds the nodes of a hierarchy near a point."""
-    return f"{list_field_of(cls)}Near"
 
 
 def camel(name: str) -> str:

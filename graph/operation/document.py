@@ -52,7 +52,7 @@ ELSEWHERE = {
     "depth": "maxDepth", "max_depth": "maxDepth", "query": "text", "term": "text", "search": "text", "q": "text",
     "data": "input", "slug": "path", "key": "path", "uri": "path", "url": "path",
     "language": "languages", "locale": "languages", "lang": "languages", "revision": "n", "version": "n",
-    "radius": "kilometers", "distance": "kilometers", "lat": "latitude", "lng": "longitude", "lon": "longitude",
+    "near": "where", "radius": "where", "kilometers": "where", "latitude": "where", "longitude": "where",
 }  # fmt: skip
 """What arguments are called by other APIs, and by this one."""
 

@@ -27,13 +27,15 @@ from graphql.execution.collect_fields import FieldDetails, FragmentDetails, coll
 from graphql.execution.values import VariableValues
 
 from resolvers.lists.arguments import ConnectionArguments, KeyBounds, RelationKind
-from resolvers.sorting.conditions import ConditionParser
+from resolvers.sorting.conditions import Condition, ConditionParser
 from resolvers.sorting.facets import FacetsRequest
 from resolvers.sorting.ordering import LIST_ORDER, OrderField, Ordering, PlaceOrder
 from store.errors import BadInput
 
 ORDER_VALUES = "clade-order-values"
-"""The key, in the extensions of an enum of values to sort by, of these values by their names."""
+"""The key, in the extensions of an enum of values to sort by, of these values by their names, or of functions that
+return them for the conditions of a list.
+"""
 CONDITION_VALUES = "clade-condition-values"
 """The same for an input of conditions."""
 FACET_FIELDS = "clade-facet-fields"
@@ -142,15 +144,15 @@ def plain_levels(given: Sequence[Any]) -> tuple[str, ...]:
 
 def connection_arguments(definition: GraphQLField, kind: RelationKind, given: Given) -> ConnectionArguments:
     """The arguments of a connection field. Raises BadInput where they are invalid or contradict each other."""
-    ordering = _ordering(definition, kind, given["orderBy"]) if given.get("orderBy") else LIST_ORDER
     where, bounds = None, None
     if given.get("where") is not None:
         values = get_named_type(definition.args["where"].type).extensions[CONDITION_VALUES]
         where = ConditionParser(values).parse(given["where"])
-        if kind in (RelationKind.CHILDREN, RelationKind.DESCENDANTS):
-            are_children = kind is RelationKind.CHILDREN or given.get("maxDepth") == 1
-            bounds = KeyBounds.of(where, are_children=are_children)
-            where = None if bounds is not None and bounds.is_exact else where
+    ordering = _ordering(definition, given["orderBy"], where) if given.get("orderBy") else LIST_ORDER
+    if where is not None and kind in (RelationKind.CHILDREN, RelationKind.DESCENDANTS):
+        are_children = kind is RelationKind.CHILDREN or given.get("maxDepth") == 1
+        bounds = KeyBounds.of(where, are_children=are_children)
+        where = None if bounds is not None and bounds.is_exact else where
     return ConnectionArguments(
         first=given.get("first"),
         after=given.get("after"),
@@ -170,7 +172,7 @@ def facets_request(definition: GraphQLField, given: Given) -> FacetsRequest:
     return FacetsRequest(tuple([fields[plain(one)] for one in given["fields"]]), given["first"])
 
 
-def _ordering(definition: GraphQLField, kind: RelationKind, given: Sequence[Given]) -> Ordering:
+def _ordering(definition: GraphQLField, given: Sequence[Given], where: Condition | None) -> Ordering:
     order: Any = get_named_type(definition.args["orderBy"].type)
     values = get_named_type(order.fields["field"].type).extensions[ORDER_VALUES]
     fields: list[OrderField] = []
@@ -183,9 +185,7 @@ def _ordering(definition: GraphQLField, kind: RelationKind, given: Sequence[Give
                 raise BadInput(
                     f"{name} must be the last of orderBy, since it decides the whole order; omit what follows."
                 )
-            if name == "POSITION" and kind is RelationKind.DESCENDANTS:
-                raise BadInput("POSITION is among siblings, and descendants have many parents; use PATH or KEY.")
             return Ordering(tuple(fields), _PLACES[name], descending)
-        value = values[name]
+        value = values[name](where) if callable(values[name]) else values[name]
         fields.append(OrderField(value if name != "NAME" else value.localized(one.get("languages")), descending))
     return Ordering(tuple(fields))

@@ -25,6 +25,7 @@ from graph.types.fields import (
     set_fields,
 )
 from graph.types.values import output_type
+from store.model.records import Record
 
 _PAGE_INFO: list[tuple[str, Any, Any, str]] = [
     ("hasNextPage", attrgetter("has_next"), bool, "Whether there are items after this page."),
@@ -42,6 +43,9 @@ PageInfo = object_type(
 )
 
 
+_KILOMETERS = "Distance from the point of the `near` that stands directly in `where`; null without one."
+
+
 class ConnectionTypes:
     """The connection and the edge of one type of items."""
 
@@ -51,8 +55,8 @@ class ConnectionTypes:
         self._edge: Any = class_of(f"{title}Edge", {})
         self.connection: Any = class_of(f"{title}Connection", {})
 
-    def publish(self, kind: Any, description: str, more: Fields | None = None) -> None:
-        """Make both types of a list of items of this kind; the connection has `more` fields."""
+    def publish(self, kind: Any, description: str, more: Fields | None = None, of_edges: Fields | None = None) -> None:
+        """Make both types of a list of items of this kind; the connection has `more` fields, and its edges others."""
         item = self._item
         edge: Any = self._edge
         cursor = f"Cursor of the {item}, for {self._cursors}."
@@ -66,10 +70,14 @@ class ConnectionTypes:
             "page_info": field(None, PageInfo, "Position of the page in the list."),
             "total_count": field(attrgetter("total"), int | None, f"Number of {item}s in the whole list."),
         }
-        set_fields(edge, edge_fields)
+        set_fields(edge, edge_fields | (of_edges or {}))
         set_fields(self.connection, fields | (more or {}))
         strawberry.type(edge, description=f"A {item} with its cursor.")
         strawberry.type(self.connection, description=description)
+
+
+def _kilometers(page: Any, record: Record, *_: object) -> float | None:
+    return None if page.near is None else page.near.distance(record)
 
 
 class LevelTypes:
@@ -92,7 +100,8 @@ class LevelTypes:
         """
         set_fields(self.interface, fields | _attribute_fields(self._cls))
         strawberry.interface(self.interface, name=self.title, description=describe(self._cls))
-        self._pages.publish(self.interface, page, of_lists)
+        distance = {"kilometers": field(_kilometers, float | None, _KILOMETERS)} if self._cls.location else {}
+        self._pages.publish(self.interface, page, of_lists, distance)
         self.concrete = {name: self._publish_level(level, describe(level)) for name, level in self._cls.levels.items()}
 
     def _title(self, cls: type[Node]) -> str:

@@ -16,7 +16,6 @@ from graph.hierarchies.registry import (
     input_field_of,
     list_field_of,
     list_values,
-    near_field_of,
     search_field_of,
 )
 from graph.types.fields import attribute_of, enum_class, field, object_type
@@ -79,10 +78,6 @@ def _hierarchy_type(enums: HierarchyEnums) -> Any:
         "search_needs_under": field(
             lambda one, info: one.cls.search is not None and one.cls.search.scope is SearchScope.TREE, bool,
             "Whether a search takes one tree at a time, so that `under` is required.",
-        ),
-        "near_field": field(
-            lambda one, info: near_field_of(one.cls) if one.cls.location else None, str | None,
-            "Field of Query that finds its nodes near a point; null if its nodes have no coordinates.",
         ),
         "latitude_field": field(_coordinate(0), str | None, "Field with the latitude of a node, if it has one."),
         "longitude_field": field(_coordinate(1), str | None, "Field with the longitude of a node, if it has one."),

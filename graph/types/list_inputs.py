@@ -15,7 +15,9 @@ from graph.operation.selection import CONDITION_VALUES, FACET_FIELDS, ORDER_VALU
 from graph.types.facets import facet_fields
 from graph.types.fields import Path, argument, class_of, enum_class, input_type
 from graph.types.values import enum_type
+from resolvers.sorting.children import ChildrenParser
 from resolvers.sorting.facets import FacetField
+from resolvers.sorting.near import MAX_KILOMETERS, NearValue, distance_from
 from resolvers.sorting.ordering import PlaceOrder
 from resolvers.sorting.values import NodeValue
 from store.model.attributes import Kind
@@ -55,10 +57,11 @@ _ABOUT = {
     "name": "Display name, in the first of `languages` in which the node has a name.",
     "key": "Key, in the order of the tree; must be the last. Children are read page by page, without the others.",
     "path": "Path, depth-first; must be the last. Children and descendants are read page by page.",
-    "position": "Position among the siblings, after the level; must be the last. Not for descendants.",
+    "position": "As editors put them: by level, then by position; of descendants depth-first. Must be the last.",
     "level": "Level, in the order in which the hierarchy defines them.",
     "child_count": "Number of children.",
     "updated_at": "Time of the last change of the content.",
+    "distance": "Distance from the point of the `near` that stands directly in `where`.",
 }
 _LANGUAGES = "Language tags of BCP 47 in order of preference; omitted for the default names."
 _conditions: dict[tuple[Any, bool], Any] = {}
@@ -74,7 +77,9 @@ class OrderDirection(Enum):
 class ListInputs:
     """The inputs of one hierarchy."""
 
-    def __init__(self, cls: type[Node]) -> None:
+    def __init__(self, cls: type[Node], level: Any) -> None:
+        """`level` is the enum of its levels."""
+        self._level = level
         self._title = f"{cls.prefix}{cls.title}"
         self._cls = cls
         self._values = list_values(cls)
@@ -95,8 +100,14 @@ class ListInputs:
     def register(self, schema: GraphQLSchema) -> None:
         """Give graphql-core's inputs the values that their fields stand for."""
         kinds = schema.type_map
-        kinds[f"{self._title}OrderField"].extensions[ORDER_VALUES] = self._sorted
-        values = {camel(name): value for name, value in self._compared.items()}
+        orders: dict[str, Any] = dict(self._sorted)
+        values: dict[str, Any] = {camel(name): value for name, value in self._compared.items()}
+        levels = self._cls.definition().levels.values()
+        values["children"] = ChildrenParser(tuple([(one.name, one.under) for one in levels]))
+        if self._cls.location is not None:
+            orders["DISTANCE"] = distance_from
+            values["near"] = NearValue(self._cls.definition(), tuple(map(camel, self._cls.location)))
+        kinds[f"{self._title}OrderField"].extensions[ORDER_VALUES] = orders
         kinds[f"{self._title}Condition"].extensions[CONDITION_VALUES] = values
         kinds[f"{self._title}FacetField"].extensions[FACET_FIELDS] = self._facets
 
@@ -117,6 +128,7 @@ class ListInputs:
     def _order(self) -> Any:
         about = self._about
         named = {name: value.name for name, value in self._sorted.items()} | {one.name: one.value for one in PlaceOrder}
+        named |= {"DISTANCE": "distance"} if self._cls.location else {}
         members = {name: (name, about[value]) for name, value in named.items()}
         text = f"Values that lists of the hierarchy {self._cls.name} sort by."
         fields = enum_class(f"{self._title}OrderField", members, text)
@@ -136,10 +148,23 @@ class ListInputs:
             "not": (made | None, "Not this."),
             "key": (KeyCondition | None, "Condition on `key`; of children, only these are read."),
             "path": (PathCondition | None, "Condition on `path`; only these are read."),
+            "children": (self._of_children(made) | None, "Condition on the children, which are read; not in itself."),
         }
+        if self._cls.location is not None:
+            parts["near"] = (NearCondition | None, "Lies near a point, by its coordinates.")
         for value in self._compared.values():
             parts[camel(value.name)] = (self._comparison(value) | None, f"Condition on `{camel(value.name)}`.")
         return input_type(name, "A condition on a node; all of its fields have to be met.", parts, made)
+
+    def _of_children(self, condition: Any) -> Any:
+        level: Any = self._level
+        text = "A condition on the children of a node; all of its fields have to be met."
+        parts = {
+            "some": (condition | None, "Met by at least one child."),
+            "none": (condition | None, "Met by no child; true for a node without children."),
+            "level": (list[level] | None, "Only children of these levels count."),
+        }
+        return input_type(f"{self._title}ChildrenCondition", text, parts)
 
     def _comparison(self, value: NodeValue) -> Any:
         """The input with the operators of a value's type."""
@@ -179,6 +204,15 @@ def _of_key(title: str, kind: Any, starts_with: str) -> Any:
     return _operators(title, _typed(operators, kind), text)
 
 
+NearCondition: Any = input_type(
+    "NearCondition",
+    "A circle on a sphere with the Earth's mean radius.",
+    {
+        "latitude": (float, "Latitude of its center in degrees, from -90 to 90."),
+        "longitude": (float, "Longitude of its center in degrees, from -360 to 360."),
+        "kilometers": (float, f"Its radius, up to {MAX_KILOMETERS:,}."),
+    },
+)
 KeyCondition: Any = _of_key("Key", str, "Begins with this.")
 PathCondition: Any = _of_key("Path", Path, "This, or the path of a descendant of the node at it.")
 NameCondition: Any = _comparison("Name", str, NodeValue("name", Kind.TEXT), languages=(list[str], _LANGUAGES))

@@ -70,7 +70,7 @@ class HierarchyTypes:
         levels = {one.label: (level, description(one)) for level, one in cls.levels.items()}
         text = f"The levels of the hierarchy {self.name}."
         self.level = enum_class(f"{cls.prefix}{cls.title}Level", levels, text)
-        self.inputs = ListInputs(cls)
+        self.inputs = ListInputs(cls, self.level)
         self.nodes, self.revision = LevelTypes(cls, TreeNode), f"{cls.prefix}{cls.title}Revision"
         past = history_fields(*revision_types(cls, self.level))
         page = f"A page of a list of nodes of the hierarchy {self.name}."

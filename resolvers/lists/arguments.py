@@ -27,6 +27,7 @@ from resolvers.sorting.conditions import (
     union,
 )
 from resolvers.sorting.facets import FacetsRequest, ListFacet
+from resolvers.sorting.near import NearComparison, direct_near
 from resolvers.sorting.ordering import LIST_ORDER, MAX_ORDER_FIELDS, MAX_SORTED_CHARACTERS, Ordering, PlaceOrder
 from store.errors import BadCursor, BadInput, CladeError, shorten
 from store.model.keys import MAX_SORT_KEY_BYTES, KeyRange, just_after, prefix_end
@@ -312,7 +313,7 @@ class Cursors(Protocol):
 @dataclass
 class Page:
     """A part of a list, as the fields of a connection show it: its records in the list's order, whether there are
-    others, and `totalCount` and `facets` if these were selected.
+    others, and `totalCount` and `facets` if these were selected; `near` is the condition that tells their distances.
 
     `cursors` is None only for an empty page.
     """
@@ -323,6 +324,7 @@ class Page:
     total: int | None = None
     cursors: Cursors | None = None
     facets: Mapping[FacetsRequest, Sequence[ListFacet]] = field(default_factory=dict)
+    near: NearComparison | None = None
     json_fields: dict[int, tuple[bytes, int]] = field(default_factory=dict, compare=False)
     """A cache of the page's fields as JSON, by numbers that their writer chooses."""
     _uses: int = field(default=0, compare=False)
@@ -436,8 +438,13 @@ class Relation:
             case RelationKind.CHILDREN:
                 return arguments.bounds is not None and ordering.place in (None, PlaceOrder.POSITION)
             case RelationKind.DESCENDANTS:
-                return ordering.place is PlaceOrder.KEY and arguments.max_depth != 1
+                return self.is_by_position or (ordering.place is PlaceOrder.KEY and arguments.max_depth != 1)
         return ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
+
+    @property
+    def is_by_position(self) -> bool:
+        """Whether nodes of different parents are in the order in which editors put them."""
+        return self.kind is RelationKind.DESCENDANTS and self.arguments.ordering.place is PlaceOrder.POSITION
 
     @cached_property
     def is_plain(self) -> bool:
@@ -453,6 +460,11 @@ class Relation:
     def is_cacheable(self) -> bool:
         """Whether the sorted and filtered list is cached: not by a point, which differs."""
         return self.arguments.where is None or self.arguments.where.is_cacheable
+
+    @cached_property
+    def near(self) -> NearComparison | None:
+        """The condition that tells the distances of its nodes."""
+        return direct_near(self.arguments.where)
 
     @cached_property
     def order_digest(self) -> str:

@@ -129,6 +129,11 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         return self.owner.hierarchy
 
     @property
+    def is_virtual(self) -> bool:
+        """Whether its owner is no node, and its nodes are of all trees."""
+        return not self.owner.pk
+
+    @property
     def is_deep(self) -> bool:
         """Whether nodes of the list may have different parents."""
         return False
@@ -137,6 +142,17 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     def description(self) -> str:
         """The list as a message names it."""
         return f"The {self.relation.kind} of {shorten(self.owner.path_text)}"
+
+    @property
+    def starts(self) -> Sequence[Record]:
+        """The nodes at which the list begins: it has no others than these and their descendants."""
+        return [self.owner]
+
+    def between(self, hierarchy: Hierarchy) -> Self | None:
+        """The list of the nodes that may be in between, from the owner down to nodes of the list, and are not in it;
+        None where there are none.
+        """
+        return None
 
     def holds(self, record: Record) -> bool:
         """Whether a node is in the list without its conditions: by its place, its depth and its level."""
@@ -179,6 +195,10 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         """The list of the same owner that another relation leads to."""
         return replace(self, relation=relation)
 
+    def counted(self, request: Request) -> Self:
+        """The list with the current counts of its owner, if the version of its tree was read."""
+        return replace(self, owner=request.state.counted(self.owner))
+
     # -- its size ------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -217,8 +237,17 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     async def level_counts(self, request: Request) -> Counts:
         """The nodes in the list by level, which its owner's counts give. Raises the error of a failed read."""
         raise_first_error((await request.state.versions_of([self.owner.pk])).values())
-        counted = replace(self, owner=request.state.counted(self.owner))
+        counted = self.counted(request)
         return {level: counted.counts[level] for level in counted.levels}
+
+    @property
+    def has_size(self) -> bool:
+        """Whether its size is known by few counts."""
+        return True
+
+    async def read_size(self, request: Request) -> int:
+        """The maximum length of the list without paging, of which counts may have to be read."""
+        return self.max_size
 
     def min_size(self, versions: Mapping[str, TreeVersion]) -> int:
         """The minimum number of nodes on the page, from the counts alone."""

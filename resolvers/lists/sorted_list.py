@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, cmp_to_key
 from itertools import islice
-from typing import Any, Self, overload
+from typing import Any, NamedTuple, Self, overload
 
 import msgspec
 from msgspec.structs import astuple
@@ -26,25 +26,26 @@ from resolvers.lists.arguments import (
     encode_cursor,
     page_of,
 )
-from resolvers.lists.candidates import read_candidates
+from resolvers.lists.child_conditions import ReadAsked, read_children
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, ListRequest
+from resolvers.lists.position_order import Places, Read, read_places, read_together
+from resolvers.session.budget import raise_first_error
 from resolvers.session.cache import RECORD_BYTES
 from resolvers.session.request import Request
-from resolvers.sorting.conditions import Condition, check_levels, key_position
+from resolvers.sorting.children import child_key, comparisons_in
+from resolvers.sorting.conditions import Condition, check_levels, key_position, tested
 from resolvers.sorting.facets import FacetsRequest, ListFacet, count_facets
-from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
+from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue, of_each
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, CladeError, shorten
 from store.model.records import Record
-
-TESTED_A_CHUNK = 5  # nodes between two points at which the event loop may run others: their texts may be long
 
 _pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
 
 FACET_VALUE_BYTES = 200  # memory of a value of a facet with its count
 
 Outcome = Page | Exception
-Read = Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]]
+Candidates = Callable[[Request, ListRequest], Awaitable[list[Record] | None]]
 Position = tuple[list[SortValue], str]  # what the list is sorted by, then the place in the list's own order
 
 
@@ -52,9 +53,9 @@ Position = tuple[list[SortValue], str]  # what the list is sorted by, then the p
 class SortedCursors:
     """The cursors of a sorted or filtered list. `owner` names the list, with its order and conditions.
 
-    A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone.
-    `listed` are the cursors of the list in its own order, which a list has that is only counted (`are_own`); `is_deep`
-    is whether its nodes have different parents.
+    A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone; but in
+    position order it is the node's path. `listed` are the cursors of the list in its own order, which a list has that
+    is only counted (`are_own`); `is_deep` is whether its nodes have different parents.
     """
 
     ordering: Ordering
@@ -133,28 +134,40 @@ def _unpacked(packed: bytes) -> Record:
 
 @dataclass(frozen=True)
 class SortedList:
-    """The nodes that meet the conditions, in the order requested. `size` is the length of the list with all others, and
-    `partitions` are those that it was read from.
+    """The nodes that meet the conditions, in the order requested. `size` is the number of all nodes that were read, and
+    `partitions` are those that they were read from. In position order `positions` are those of the nodes in cursors,
+    which do not sort.
     """
 
     records: Sequence[Record]
     cursors: SortedCursors
     size: int
     partitions: frozenset[str]
+    positions: Sequence[str] | None = None
 
     def page(self, arguments: ConnectionArguments, *, total: bool) -> Page:
         """One page; raises BadCursor."""
         after, before = [
             None if one is None else self.cursors.decode(one) for one in (arguments.after, arguments.before)
         ]
-        lo = 0 if after is None else bisect_right(self.records, self._key(after), key=self._key_of)
-        hi = len(self.records) if before is None else bisect_left(self.records, self._key(before), key=self._key_of)
+        lo = 0 if after is None else self._index(after, bisect_right)
+        hi = len(self.records) if before is None else self._index(before, bisect_left)
         limit = len(self.records) if arguments.limit is None else arguments.limit
         if arguments.last is not None:
             records = list(self.records[max(lo, hi - limit) : hi])[::-1]
         else:
             records = list(self.records[lo : min(hi, lo + limit)])
         return page_of(records, arguments, len(self.records) if total else None, self.cursors)
+
+    def _index(self, position: Position, bisect: Callable[..., int]) -> int:
+        """The index of the first node after a cursor, or with `bisect_left` not before it."""
+        if self.positions is None:
+            return bisect(self.records, self._key(position), key=self._key_of)
+        try:
+            return self.positions.index(position[1]) + (bisect is bisect_right)
+        except ValueError:
+            message = "The node of the cursor has moved, or is no longer in the list; start again without it."
+            raise BadCursor(message) from None
 
     @cached_property
     def _key(self) -> Callable[[Position], Any]:
@@ -177,13 +190,25 @@ Made = SortedList | CountedFacets
 """What is made of a whole list, and cached."""
 
 
-async def read_sorted(request: Request, lists: Sequence[ListRequest], read: Read) -> list[Outcome]:
-    """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists.
+class Readers(NamedTuple):
+    """What reads lists for those that are made of whole ones.
+
+    `pages` reads lists that are neither sorted nor filtered, `asked` those that relations lead to from their nodes, and
+    `candidates` the nodes of a list that may meet its conditions, None where it is to be read whole.
+    """
+
+    pages: Read
+    asked: ReadAsked
+    candidates: Candidates
+
+
+async def read_sorted(request: Request, lists: Sequence[ListRequest], readers: Readers) -> list[Outcome]:
+    """The pages of lists, in order.
 
     An error is in place of each page that it concerns.
     """
     if all(relation.is_plain for relation in {one.relation for one in lists}):
-        return await read(request, lists)
+        return await readers.pages(request, lists)
     if request.grants is None:  # the versions of their trees validate what is made of lists as well
         await request.state.read_versions(one.partition for one in lists if isinstance(one.partition, str))
     makings = [_Making(request, one) for one in lists]
@@ -191,13 +216,19 @@ async def read_sorted(request: Request, lists: Sequence[ListRequest], read: Read
     for one in makings:
         one.take_cached()
     async for chunk in in_chunks([one for one in makings if one.may_use_items]):
-        found = await request.scheduler.gather_outcomes([read_candidates(request, one.requested) for one in chunk])
-        for one, candidates in zip(chunk, found, strict=True):
-            one.whole = candidates if candidates is None or isinstance(candidates, Exception) else Page(candidates)
+        found = await request.scheduler.gather_outcomes([readers.candidates(request, one.requested) for one in chunk])
+        for one, records in zip(chunk, found, strict=True):
+            one.whole = Page(records) if isinstance(records, list) else records
     parts = [part for one in makings for part in one.parts]
-    outcomes = iter(await read(request, parts) if parts else ())
+    outcomes = iter(await readers.pages(request, parts) if parts else ())
     for one in makings:
         one.take(list(islice(outcomes, len(one.parts))))
+    if filtered := [one for one in makings if one.needs_children]:
+        nodes = [(one.requested, one.read_nodes) for one in filtered]
+        for one, found_children in zip(filtered, await read_children(request, nodes, readers.asked), strict=True):
+            one.take_children(found_children)
+    if ordered := [one for one in makings if one.needs_places]:
+        await request.scheduler.gather_all([one.read_places(readers.pages) for one in ordered])
     pages: list[Outcome] = []
     for number, one in enumerate(makings):
         pages.append(await one.page())
@@ -228,7 +259,8 @@ class _Making:
     """The page of one list, as it is made of what was cached, and of what is read.
 
     `whole` is the whole list, or those of its nodes that may meet the conditions; None where it is not needed, or not
-    read.
+    read. `_where` is the condition, with what was read for its conditions on children, `_more` the number of nodes that
+    were read beside the list, and `_places` are those of its nodes in position order.
     """
 
     def __init__(self, request: Request, requested: ListRequest) -> None:
@@ -237,6 +269,10 @@ class _Making:
         self.error: Exception | None = None
         self._plain: Outcome | None = None
         self._cached: dict[Hashable, Made] = {}
+        self._where, self._more = requested.relation.arguments.where, 0
+        self._between: list[Outcome] = []
+        self._met: Sequence[Record] | None = None
+        self._places: Places = {}
 
     def take_cached(self) -> None:
         """Take what was made before and is current; nothing where something is hidden."""
@@ -262,16 +298,53 @@ class _Making:
             return []
         if not relation.takes_whole_list:
             return [requested.of(relation.without_facets) if relation.facets else requested]
-        is_made = all(key in self._cached for key in requested.result_keys)
-        return [] if is_made or self.whole is not None else [requested.of(relation.whole)]
+        if self.whole is not None or all(key in self._cached for key in requested.result_keys):
+            return []
+        return [requested.of(relation.whole), *(read_together(self._request, requested) if self._is_placed else ())]
 
     def take(self, outcomes: list[Outcome]) -> None:
         """Take the outcomes of its parts."""
-        for one in outcomes:
-            if self.requested.relation.takes_whole_list:
-                self.whole = one
-            else:
-                self._plain = one
+        if outcomes and self.requested.relation.takes_whole_list:
+            self.whole, *self._between = outcomes
+        elif outcomes:
+            (self._plain,) = outcomes
+
+    @property
+    def read_nodes(self) -> Sequence[Record]:
+        """The nodes of the list that were read."""
+        return self.whole.records if isinstance(self.whole, Page) else ()
+
+    @property
+    def needs_children(self) -> bool:
+        return isinstance(self.whole, Page) and any(comparisons_in(self._where))
+
+    def take_children(self, found: tuple[Condition, int] | Exception) -> None:
+        """Take what was read for the conditions on children, and how many nodes these are."""
+        if isinstance(found, Exception):
+            self.error = found
+        else:
+            self._where, self._more = found
+
+    @property
+    def needs_places(self) -> bool:
+        return self._is_placed and isinstance(self.whole, Page) and self.error is None
+
+    @property
+    def _is_placed(self) -> bool:
+        """Whether its nodes are to be put into position order."""
+        return self.requested.relation.is_by_position and self.requested.sorted_key not in self._cached
+
+    async def read_places(self, read: Read) -> None:
+        """Read the places of its nodes in position order."""
+        try:
+            raise_first_error(self._between)
+            between = [record for page in self._between if isinstance(page, Page) for record in page.records]
+            known = [*self.requested.starts, *self.read_nodes, *between]
+            listed = await self._meeting()
+            self._places, others = await read_places(self._request, self.requested, listed, known, read)
+            self._more += len(between) + others
+        except Exception as error:  # also of a failed read
+            self.error = error
 
     async def page(self) -> Outcome:
         """The page, or the error in its place."""
@@ -303,6 +376,7 @@ class _Making:
                 request.budget.spend_nodes(len(page.records), requested.description)
             else:
                 page = Page([], total=page.total)
+            page.near = relation.near
         assert isinstance(page, Page)  # noqa: S101 - an error was raised
         return replace(page, facets=await self._facets(made)) if relation.facets else page
 
@@ -322,31 +396,37 @@ class _Making:
     async def _made(self, whole: Page) -> dict[Hashable, Made]:
         """What is made of the whole list, all in turn, and cached where nothing is hidden."""
         requested, relation = self.requested, self.requested.relation
-        where, partitions = relation.arguments.where, requested.partitions(whole.records)
+        partitions, size = requested.partitions(whole.records), len(whole.records) + self._more
         missing = [key for key in requested.result_keys if key not in self._cached]
         made: dict[Hashable, Made] = {}
         asked = [one for one in relation.facets if (*requested.sorted_key, one) in missing]
-        counted = await count_facets(whole.records, where, asked) if asked else {}
+        counted = await count_facets(whole.records, self._where, asked) if asked else {}
         for one, facets in counted.items():
-            made[(*requested.sorted_key, one)] = CountedFacets(facets, len(whole.records), partitions)
+            made[(*requested.sorted_key, one)] = CountedFacets(facets, size, partitions)
         if requested.sorted_key in missing:
-            made[requested.sorted_key] = await self._sorted(whole, where, partitions)
+            made[requested.sorted_key] = await self._sorted(size, partitions)
         if self._request.grants is None and relation.is_cacheable:
             for key, found in made.items():
                 await self._put(key, found)
         return made
 
-    async def _sorted(self, whole: Page, where: Condition | None, partitions: frozenset[str]) -> SortedList:
-        requested, relation, records = self.requested, self.requested.relation, whole.records
-        if where is not None:
-            test, records = where.test, []
-            async for chunk in in_chunks(whole.records, TESTED_A_CHUNK):
-                records += [record for record in chunk if test(record)]
+    async def _meeting(self) -> Sequence[Record]:
+        """The nodes that meet the conditions."""
+        if self._met is None:
+            self._met = self.read_nodes if self._where is None else await tested(self.read_nodes, self._where.test)
+        return self._met
+
+    async def _sorted(self, size: int, partitions: frozenset[str]) -> SortedList:
+        requested, relation = self.requested, self.requested.relation
         ordering, owner = relation.arguments.ordering, f"{requested.cursor_kind}{requested.owner.id}"
         name, are_own = f"{owner}\n{relation.order_digest}", not relation.is_sorted
         cursors = SortedCursors(ordering, name, requested.cursors, requested.is_deep, are_own)
-        records = await ordering.sorted(records, cursors.position)
-        return SortedList(records, cursors, len(whole.records), partitions)
+        place: Callable[[Record], Any] = cursors.position
+        if relation.is_by_position:
+            place = lambda record: self._places[child_key(record)]  # noqa: E731
+        records = await ordering.sorted(await self._meeting(), place)
+        positions = await of_each(cursors.position, records) if relation.is_by_position else None
+        return SortedList(records, cursors, size, partitions, positions)
 
     async def _put(self, key: Hashable, found: Made) -> None:
         if isinstance(found, CountedFacets):
@@ -356,4 +436,5 @@ class _Making:
             if len(found.records) > MAX_CACHED_WHOLE:
                 packed = await PackedRecords.of(found.records)
                 found, weight = replace(found, records=packed), packed.weight + weight - len(found.records)
+            weight += sum(map(sys.getsizeof, found.positions or ())) // RECORD_BYTES
         self._request.state.pages.put(self.requested.partition, key, found, weight)

@@ -9,24 +9,21 @@ the partitions of its items, and the reads of hits.
 
 A caller who may read a part is served from what is hers alone, so that no limit is shared with what she may not see,
 and nothing of it can be told: by all nodes of a small part, or by the items of a tree that is hers.
-
-Search items of nodes below a renamed or moved ancestor have an old key. Where such nodes are now is learned from nodes
-that were not found at the key in their item. These keys are hints: the node that is read there has to have the expected
-id.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 from resolvers.access.grants import grant_roots
-from resolvers.ancestors import kinds_for_all_levels, selected_keys
+from resolvers.ancestors import kinds_for_all_levels
 from resolvers.lists.arguments import NOTHING, Page, Selection
 from resolvers.lookup import Lookup, find_nodes
 from resolvers.roots import with_counts
+from resolvers.search.pointers import Pointer, pointed_nodes
 from resolvers.session.budget import raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
@@ -35,16 +32,7 @@ from store.errors import BadInput, NotIndexed
 from store.metadata.moves import MARGIN_SECONDS
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
-from store.model.keys import (
-    Key,
-    KeyRange,
-    Path,
-    ancestor_keys,
-    last_segment,
-    node_key,
-    parent_sort_key,
-    tree_version_key,
-)
+from store.model.keys import Key, KeyRange, Path, node_key, tree_version_key
 from store.model.records import Item, Record
 from store.search.items import index_range
 from store.search.lineage import RUNNING, Lineage, MovedNode, Moves, id_hash, moved_nodes, steps
@@ -203,16 +191,6 @@ Place = tuple[Any, ...]
 """The place of a node in the result, by which nodes are sorted; its last part is the id of the node."""
 
 
-class Pointer(Protocol):
-    """A search item, as far as it leads to its node."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def key(self) -> Key: ...
-
-
 class Hit(NamedTuple):
     place: Place
     record: Record
@@ -238,13 +216,9 @@ class Reading(Enum):
 
 @dataclass
 class FoundPage(Page):
-    """The hits of a search; `complete` is whether it is proven that no other node belongs among them.
-
-    `kilometers` are the distances of nodes by their ids, where the search is for what is near a point.
-    """
+    """The hits of a search; `complete` is whether it is proven that no other node belongs among them."""
 
     complete: bool = True
-    kilometers: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -439,43 +413,10 @@ class Finder(ABC, Generic[A]):
         return [] if record is None or place is None else [Hit(place, record)]
 
     async def _nodes(self, some: Sequence[Pointer], *, is_strong: bool) -> list[Record | None]:
-        """The nodes of these candidates, None for those that are gone or hidden: eventually consistent, as the items,
-        unless a large move is running.
-        """
-        request, state, below = self._request, self._request.state, self._selected.below
-        keys = [self._present_key(one.key) for one in some]
+        """The nodes of these candidates, with their ancestors that are selected."""
+        below = self._selected.below
         kinds = set() if below is None else kinds_for_all_levels(below, self._hierarchy)
-        above = [above for key in keys for above in selected_keys(key, kinds)]
-        nodes = await (state.current_nodes if is_strong else state.weak_nodes)([*keys, *above])
-        raise_first_error([nodes[key] for key in keys])
-        found: list[Record | None] = []
-        for key, one in zip(keys, some, strict=True):
-            record = nodes[key]
-            found.append(record if isinstance(record, Record) and record.id == one.id else None)
-        missing = [index for index, record in enumerate(found) if record is None]
-        if missing:
-            ids = [(self._hierarchy.name, some[index].id) for index in missing]
-            elsewhere = await find_nodes(request, [(node_id, NOTHING) for node_id in ids])
-            raise_first_error(elsewhere)
-            for index, record in zip(missing, elsewhere, strict=True):
-                if isinstance(record, Record):
-                    found[index] = record
-                    self._learn(some[index].key, record.key)
-        return found
-
-    def _present_key(self, key: Key) -> Key:
-        """The key at which a node probably is, by the key in its search item."""
-        for former in (key, *reversed(ancestor_keys(key))):
-            if (found := self._request.state.pages.cache.peek(("former", former))) is not None:
-                return key.moved(former, found[0])
-        return key
-
-    def _learn(self, former: Key, present: Key) -> None:
-        """Remember that a node is at another key than its search item says, and so are all below the same ancestor."""
-        while former.sk != "#" and present.sk != "#" and last_segment(*former) == last_segment(*present):
-            former, present = [Key(key.pk, parent_sort_key(key.sk)) for key in (former, present)]
-        if former != present:
-            self._request.state.pages.cache.put_hint(("former", former), present)
+        return await pointed_nodes(self._request, self._hierarchy.name, some, kinds, is_strong=is_strong)
 
     async def _counted(self, hits: list[Hit]) -> list[Hit]:
         """The same hits, with their counts where these are selected."""

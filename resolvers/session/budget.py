@@ -85,6 +85,10 @@ class Budget:
         """The error that ended the response, or None."""
         return self._refusal or self._reads.refusal
 
+    def allows(self, requests: int, units: float) -> bool:
+        """Whether one of several groups of lists may be read so: by half of the requests that are left."""
+        return requests <= self._reads.requests_left / 2 and units <= self._reads.units_left
+
     def left(self, *, compared: bool) -> int:
         """The nodes that may still be returned, or sorted and filtered."""
         return self.compared_left if compared else self.nodes_left

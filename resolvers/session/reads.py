@@ -196,7 +196,7 @@ class ReadState:
 
     def items_once(self, span: KeyRange, limit: int) -> StartedRead[list[Item]]:
         """The first items in a range of the table that holds no nodes, read once by this state."""
-        return self._once((span, limit), partial(self.items_in, span, limit=limit))
+        return self.once((span, limit), partial(self.items_in, span, limit=limit))
 
     async def items_in(
         self,
@@ -410,7 +410,7 @@ class ReadState:
 
         The version of the partition `beside` is read in the same round, where it was not read before.
         """
-        return self._once(read, partial(self._read_range, read, beside))
+        return self.once(read, partial(self._read_range, read, beside))
 
     async def _read_range(self, read: Read, partition: str | None) -> None:
         if read.span.index is Index.BY_PARENT and "#" not in read.span.partition:
@@ -476,7 +476,7 @@ class ReadState:
 
     def count(self, span: KeyRange) -> StartedRead[int]:
         """The number of nodes in a range of a level or of the table, read once."""
-        return self._once(span, partial(self._count, span))
+        return self.once(span, partial(self._count, span))
 
     async def _count(self, span: KeyRange) -> int:
         parts = [span] if self.filter is None else self.filter.visible_parts(span)
@@ -493,8 +493,8 @@ class ReadState:
             raise asyncio.CancelledError
         return result
 
-    def _once(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> StartedRead[T]:
-        """The read of this identity: the one that was started before, or else a new one."""
+    def once(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> StartedRead[T]:
+        """The reads of this identity: those that were started before, or else new ones."""
         return self._started.get(identity) or self._start(identity, read)
 
     def _start(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> StartedRead[T]:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
 from resolvers.sorting.values import NodeValue
+from store.concurrency import in_chunks
 from store.errors import BadInput, BadPath
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Level
@@ -87,10 +88,20 @@ def _lo(span: Span) -> str:
 
 MAX_CONDITIONS = 50  # of one list: each comparison is tested for every node, and so is each empty object or list
 PARSED = frozenset((Kind.LONG, Kind.DECIMAL, Kind.DATE, Kind.DATETIME))  # which scalars take as they are given
-MAX_DEPTH = 5  # of and, or and not in each other
+MAX_DEPTH = 5  # of and, or, not and children in each other
 MAX_CHARACTERS = 4_000  # of all texts to compare with: they are cached with the list
 
+TESTED_A_CHUNK = 5  # nodes between two points at which the event loop may run others: their texts may be long
+
 Test = Callable[[Record], bool]
+
+
+async def tested(records: Sequence[Record], test: Test) -> list[Record]:
+    """The nodes that meet a condition."""
+    found: list[Record] = []
+    async for chunk in in_chunks(records, TESTED_A_CHUNK):
+        found += filter(test, chunk)
+    return found
 
 
 class Condition(Protocol):
@@ -356,7 +367,7 @@ class ConditionParser:
     def parse(self, given: Mapping[str, Any], depth: int = 1) -> Condition:
         """The condition; raises BadInput for one that is too large, and for null inside it."""
         if depth > MAX_DEPTH:
-            raise BadInput(f"where has more than {MAX_DEPTH} levels of and, or and not; nest it less.")
+            raise BadInput(f"where has more than {MAX_DEPTH} levels of and, or, not and children; nest it less.")
         parts: list[Condition] = []
         for name, inner in given.items():
             if inner is None:

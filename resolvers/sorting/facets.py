@@ -13,7 +13,7 @@ from functools import cached_property
 from heapq import nsmallest
 from typing import Any
 
-from resolvers.sorting.conditions import Combination, Comparison, Condition, Test, direct_parts
+from resolvers.sorting.conditions import Combination, Comparison, Condition, direct_parts
 from resolvers.sorting.values import NodeValue, python_types
 from store.concurrency import in_chunks
 from store.errors import BadInput
@@ -117,7 +117,10 @@ async def count_facets(
 ) -> dict[FacetsRequest, list[ListFacet]]:
     """The facets of the nodes of a list that meet a condition; `records` are all nodes of the list."""
     counted = {one: _Counted(one) for request in asked for one in request.fields}
-    always, own = _tests(where, list(counted.values()))
+    others, conditions = own_conditions(where, counted)
+    always = None if others is None else others.test
+    names = {one.value.name: one for one in counted}
+    own = [(counted[names[name]], condition.test) for name, condition in conditions.items()]
     async for chunk in in_chunks(records, COUNTED_A_CHUNK):
         for record in chunk:
             if always is not None and not always(record):
@@ -129,21 +132,24 @@ async def count_facets(
     return {request: [await counted[one].facet(request.first) for one in request.fields] for request in asked}
 
 
-def _tests(where: Condition | None, counted: Sequence["_Counted"]) -> tuple[Test | None, list[tuple["_Counted", Test]]]:
-    """The test of all conditions that belong to no field, None where there are none, and that of each field's own."""
+def own_conditions(
+    where: Condition | None, fields: Iterable[FacetField]
+) -> tuple[Condition | None, dict[str, Condition]]:
+    """The condition that belongs to none of these fields, None where there is none, and that of each field's own by the
+    name of its value.
+    """
     own: dict[str, list[Condition]] = {}
-    names = {one.field.value.name for one in counted}
+    names = {one.value.name for one in fields}
     for part in direct_parts(where):
         if isinstance(part, Comparison) and part.value.name in names:
             own.setdefault(part.value.name, []).append(part)
     if where is None or not own:
-        return None if where is None else where.test, []
+        return where, {}
     taken = [part for parts in own.values() for part in parts]
     parts = where.parts if isinstance(where, Combination) else (where,)
     others = tuple([part for part in parts if part not in taken])
-    tests = {name: Combination("and", tuple(parts)).test for name, parts in own.items()}
-    found = [(one, tests[one.field.value.name]) for one in counted if one.field.value.name in tests]
-    return Combination("and", others).test if others else None, found
+    found: dict[str, Condition] = {name: Combination("and", tuple(parts)) for name, parts in own.items()}
+    return Combination("and", others) if others else None, found
 
 
 class _Counted:

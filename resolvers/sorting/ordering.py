@@ -104,15 +104,17 @@ class Ordering:
         fields = [(field.value.name, field.value.languages, field.descending) for field in self.fields]
         return fields, self.place, self.descending
 
-    async def sorted(self, records: Sequence[Record], place: Callable[[Record], str]) -> list[Record]:
+    async def sorted(self, records: Sequence[Record], place: Callable[[Record], Any]) -> list[Record]:
         """The nodes in this order, yielding to the event loop in between; `place` is that of a node."""
-        values: list[Any] = await _of_each(place, records)
-        found = [records[number] for number in await _sorted(range(len(records)), values, reverse=self.descending)]
+        values: list[Any] = await of_each(place, records)
+        numbers = await sorted_numbers(range(len(records)), values, reverse=self.descending)
+        found = [records[number] for number in numbers]
         for field in reversed(self.fields):  # sorting is stable
-            values = await _of_each(field.of, found)
+            values = await of_each(field.of, found)
             numbers = [number for number, value in enumerate(values) if value is not None]
             missing = [number for number, value in enumerate(values) if value is None]
-            found = [found[number] for number in await _sorted(numbers, values, reverse=field.descending) + missing]
+            numbers = await sorted_numbers(numbers, values, reverse=field.descending)
+            found = [found[number] for number in numbers + missing]
         return found
 
     def values(self, record: Record) -> list[SortValue]:
@@ -137,14 +139,15 @@ class Ordering:
         return 0
 
 
-async def _of_each(value: Callable[[Record], Any], records: Sequence[Record]) -> list[Any]:
+async def of_each(value: Callable[[Record], Any], records: Sequence[Record]) -> list[Any]:
+    """A value of each node."""
     values: list[Any] = []
     async for chunk in in_chunks(records, NODES_A_CHUNK):
         values += map(value, chunk)
     return values
 
 
-async def _sorted(numbers: Sequence[int], values: Sequence[Any], *, reverse: bool) -> list[int]:
+async def sorted_numbers(numbers: Sequence[int], values: Sequence[Any], *, reverse: bool) -> list[int]:
     """Numbers of values, all of one kind, in their order, yielding to the event loop in between.
 
     Runs are sorted, then merged in pairs: of two sorted runs Python's sort makes one in a single pass.

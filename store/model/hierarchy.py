@@ -8,7 +8,7 @@ served.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -179,6 +179,15 @@ class Hierarchy:
     def any_level(self, name: str) -> Level:
         """The level of this name; one without attributes where it is not defined."""
         return self.levels.get(name) or Level(name, name, "", frozenset())
+
+    def levels_above(self, names: Iterable[str]) -> set[str]:
+        """The levels that ancestors of nodes of these levels may have."""
+        found, ahead = set[str](), {*names}
+        while ahead:
+            above = {one for name in ahead for one in self.any_level(name).under if one is not None}
+            ahead = above - found
+            found |= above
+        return found
 
     def _possible(self) -> set[str]:
         """The levels that can be reached from the roots."""

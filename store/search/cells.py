@@ -25,11 +25,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from store.model.decoding import damaged, decoded
-from store.model.hierarchy import Hierarchy
 from store.model.keys import Index, Key, KeyRange, hierarchy_of
 from store.model.records import Item, Record
 from store.search.lineage import STEP, Line, Lineage, Place
-from store.search.marker import Names, Recipe, number_names
+from store.search.marker import Names, Recipe
 from store.search.words import partition
 
 EARTH_KILOMETERS = 6371.0088  # mean radius
@@ -82,13 +81,10 @@ class Point(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell that touches a circle: `nearest` is the least distance in kilometers that its points may have from the
-    circle's center, `is_inside` whether all its points are in the circle.
-    """
+    """A cell that touches a circle; `is_inside` is whether all its points are in the circle."""
 
     level: int
     number: int
-    nearest: float
     is_inside: bool
 
     @property
@@ -142,8 +138,7 @@ def _touching(center: Vector, radius: float, level: int, numbers: Sequence[int])
         middle, reach = _circle_around(level, number)
         angle = _angle(center, middle)
         if angle - reach <= radius + _ROUNDING:
-            nearest = max(0.0, angle - reach - _ROUNDING) * EARTH_KILOMETERS
-            found.append(Cell(level, number, nearest, angle + reach <= radius))
+            found.append(Cell(level, number, angle + reach <= radius))
     return found
 
 
@@ -194,10 +189,9 @@ class _StoredCell(Struct, gc=False):
 
 
 class CellItem(NamedTuple):
-    """A cell item as it is read: what it says of its node, as of when it was written. `cell` is from its sort key."""
+    """A cell item as it is read: what it says of its node, as of when it was written."""
 
     point: Point
-    cell: str
     id: str
     level: str
     key: Key
@@ -207,27 +201,19 @@ class CellItem(NamedTuple):
     def of(cls, hierarchy: str, item: Item) -> "CellItem":
         """The cell item in an item; raises DamagedItem."""
         found = decoded(item, _StoredCell)
-        cell, _, bare_id = found.sk.partition("#")
+        bare_id = found.sk.partition("#")[2]
         root, divider, rest = found.at.partition("#")
         point = Point.of(found.latitude, found.longitude)
         if point is None or not bare_id:
             raise damaged(item, "Expected a point and an id")
         key = Key(f"{hierarchy}#{root}", divider + rest)
-        return cls(point, cell, f"{hierarchy}:{bare_id}", found.level, key, found.line)
+        return cls(point, f"{hierarchy}:{bare_id}", found.level, key, found.line)
 
 
-def point_of(hierarchy: Hierarchy, record: Record) -> Point | None:
-    """The point at which a node lies by its class; None where it has no valid latitude and longitude."""
-    if hierarchy.location is None:
-        return None
-    latitude, longitude = hierarchy.location
-    return _point(
-        record, number_names(hierarchy, record.level, latitude), number_names(hierarchy, record.level, longitude)
-    )
-
-
-def _point(record: Record, *names: Names) -> Point | None:
-    """The point of these stored attributes."""
+def point_of(record: Record, *names: Names) -> Point | None:
+    """The point at which a node lies by these stored names of its latitude and longitude; None where it has none, or
+    no valid ones.
+    """
     stored = [next((record.attributes[name] for name in some if name in record.attributes), None) for some in names]
     latitude, longitude = map(_number, stored)
     return None if latitude is None or longitude is None else Point.of(latitude, longitude)
@@ -236,7 +222,7 @@ def _point(record: Record, *names: Names) -> Point | None:
 def cell_items(recipe: Recipe, record: Record, line: Lineage) -> list[Item]:
     """The cell item of a node, if it has a point; `line` is its lineage."""
     level = recipe.level(record.level)
-    point = _point(record, level.latitude, level.longitude)
+    point = point_of(record, level.latitude, level.longitude)
     if point is None:
         return []
     cell = point.cell
@@ -255,11 +241,6 @@ def run_range(base: str, run: Run) -> KeyRange:
     first, last = run[0].first, run[-1].end - 1
     lo, hi = f"{first & _REST:0{_DIGITS}x}", f"{(last & _REST) + 1:0{_DIGITS}x}"
     return KeyRange(Index.TABLE, _partition(base, first), lo, hi)
-
-
-def nearest_after(run: Run, item: CellItem) -> float:
-    """The least distance in kilometers of the nodes of a run that come after an item."""
-    return min([cell.nearest for cell in run if f"{(cell.end - 1) & _REST:0{_DIGITS}x}" >= item.cell])
 
 
 def _partition(base: str, cell: int) -> str:

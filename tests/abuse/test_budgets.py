@@ -231,6 +231,10 @@ LARGE = f'{{ area(path: "r") {{ children {{ nodes {{ id children {{ {EDGES} }} }
 LONG_TEXTS = ", ".join(f'{{name: {{contains: "ä{n}"}}}}' for n in range(45))
 CONDITIONS = f'{{ location(path: "US") {{ children(where: {{or: [{LONG_TEXTS}]}}) {{ totalCount }} }} }}'
 SORTED = '{ area(path: "r") { descendants(orderBy: [{field: LEVEL}, {field: NAME}], first: 1) { nodes { id } } } }'
+PLACED = '{ area(path: "r") { descendants(level: PLOT, orderBy: [{field: POSITION}], first: 1) { nodes { id } } } }'
+ON_CHILDREN = """{ area(path: "r") {
+  descendants(level: AREA, where: {children: {some: {name: {startsWith: "x"}}}}) { totalCount }
+} }"""
 PLACES = [(("US",), "COUNTRY"), *[(("US", f"s{n}"), "STATE", f"{n} {'é' * 16_000}") for n in range(40)]]
 
 
@@ -252,7 +256,11 @@ def large(tmp_path_factory):
 PLAIN = {"accept-encoding": "identity"}  # others have turns while a thread compresses
 
 
-@pytest.mark.parametrize("query", [LARGE, CONDITIONS, SORTED], ids=["lists", "conditions", "sorted"])
+@pytest.mark.parametrize(
+    "query",
+    [LARGE, CONDITIONS, SORTED, PLACED, ON_CHILDREN],
+    ids=["lists", "conditions", "sorted", "placed", "children"],
+)
 async def test_long_computation_yields_to_other_requests(large, query, monkeypatch):
     """With a clock whose slice is over at each third look, another task has turns, and none where nothing yields."""
     seconds = concurrency.SLICE_SECONDS / 3

@@ -10,7 +10,7 @@ from tests.classes.shops import Place
 from tests.rights.asking import Server, caller
 from tests.systems.asking import plant
 
-QUERY = """{ hierarchies { name title description field listField searchField searchNeedsUnder nearField latitudeField
+QUERY = """{ hierarchies { name title description field listField searchField searchNeedsUnder latitudeField
     longitudeField mayWrite levels { name title description under mayBeRoot inputField
     attributes { name type selection values orderField facetField required minimum maximum maxLength pattern computed
       deprecated }
@@ -73,14 +73,14 @@ async def test_attributes_have_types_selections_values_orders_facets_and_rules(s
 async def test_hierarchies_name_the_fields_that_search_them_and_the_inputs_of_their_levels(store):
     server = Server(store, Place, Location, Album)
     found = (await server.data(caller("read:place", "read:location", "read:album"), QUERY))["hierarchies"]
-    named = "searchField searchNeedsUnder nearField latitudeField longitudeField".split()
+    named = "searchField searchNeedsUnder latitudeField longitudeField".split()
     assert [[one[name] for name in named] for one in found] == [
-        [None, False, None, None, None],
-        ["searchLocations", False, "locationsNear", "latitude", "longitude"],
-        ["searchAlbums", True, None, None, None],
+        [None, False, None, None],
+        ["searchLocations", False, "latitude", "longitude"],
+        ["searchAlbums", True, None, None],
     ]
     fields = core_schema(server.schema).query_type.fields
-    assert all(one[name] in fields for one in found for name in ("searchField", "nearField") if one[name])
+    assert all(one["searchField"] in fields for one in found if one["searchField"])
     for one in found:
         inputs = core_schema(server.schema).type_map[f"{one['title']}Attributes"].fields
         assert [level["inputField"] for level in one["levels"]] == list(inputs)

@@ -301,7 +301,8 @@ async def test_an_export_is_imported_without_a_change_as_lines_and_as_a_table(se
 def test_lists_are_filtered_by_what_compares_such_as_addresses_of_sites(server):
     fields = core_schema(server.schema).type_map["PlaceCondition"].fields
     compared = {"site", "floors", "owner", "secret", "area", "opened", "checked", "weekday"}
-    assert fields.keys() == {"name", "key", "path", "childCount", "updatedAt", "and", "or", "not"} | compared
+    own = {"name", "key", "path", "childCount", "updatedAt", "and", "or", "not", "children"}
+    assert fields.keys() == own | compared
     assert str(fields["site"].type) == "StringCondition"
 
 

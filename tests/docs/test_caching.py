@@ -134,9 +134,7 @@ QUERIES = [
           is_public=False),
     *each('query ($under: Path!) { searchLocations(text: "b", under: $under) { nodes { path } } }', "under", PATHS[:4],
           is_public=False),
-    Query("{ locationsNear(latitude: 1, longitude: 1) { nodes { path } complete } }", {}, False),
-    *each("query ($under: Path!) { locationsNear(latitude: 1, longitude: 1, under: $under) { nodes { path } } }",
-          "under", PATHS[:2], is_public=False),
+    Query("{ locations(where: { near: { latitude: 1, longitude: 1, kilometers: 9 } }) { nodes { path } } }"),
     Query('{ locations { totalCount } searchLocations(text: "a") { nodes { name } } }', {}, False),
 ]  # fmt: skip
 

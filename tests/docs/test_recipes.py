@@ -156,8 +156,9 @@ def test_a_category_page_filters_sorts_counts_and_pages_all_products_below(proje
 def test_the_locator_shows_the_nearest_places_first(project, clade):
     shown = run("node", "locator.mjs", "near", "41.2587", "-95.9379", cwd=project)
     point = "latitude: 41.2587, longitude: -95.9379"
-    query = f"{{ locationsNear({point}, kilometers: 100, level: CITY, first: 5) {{ nodes {{ path }} }} }}"
-    paths = [node["path"] for node in ask(clade, query)["locationsNear"]["nodes"]]
+    near = f"where: {{near: {{{point}, kilometers: 100}}}}, orderBy: {{field: DISTANCE}}"
+    query = f"{{ locations(level: CITY, first: 5, {near}) {{ nodes {{ path }} }} }}"
+    paths = [node["path"] for node in ask(clade, query)["locations"]["nodes"]]
     assert paths[0] == "US/NE/Omaha"
     assert [unquote(href) for href in Page(shown).links][2::3] == [f"/places/{path}" for path in paths]
     distances = [float(one) for one in re.findall(r"</nav> ([\d.]+) km", shown)]

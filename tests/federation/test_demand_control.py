@@ -6,12 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
-from graph.federation import ARGUMENTS, CHANGES, NEAR, SEARCH
+from graph.federation import ARGUMENTS, CHANGES, SEARCH
 
 SEARCHED = "query($text: String!) { searchLocations(text: $text) { nodes { id } } }"
-NEARBY = """query($latitude: Float!, $longitude: Float!) {
-  locationsNear(latitude: $latitude, longitude: $longitude) { nodes { id } } }"""
-CIRCLE = NEARBY.replace("!) {", "!, $km: Float!) {").replace("$longitude) {", "$longitude, kilometers: $km) {")
+NEARBY = "query($near: NearCondition!) { locations(level: CITY, first: 10, where: {near: $near}) { nodes { id } } }"
 CHANGED = "query($tree: Path!) { changes(hierarchy: LOCATION, tree: $tree) { hasMore } }"
 CITIES = """{ locations(where: {key: {in: ["US", "DE", "BR"]}}) { nodes {
   descendants(level: CITY) { nodes { name latitude longitude } } } } }"""
@@ -66,11 +64,10 @@ def test_a_search_costs_what_beginnings_of_one_to_four_letters_read(costs, citie
 
 
 @pytest.mark.thorough
-def test_a_search_near_a_point_costs_more_with_a_radius(costs, cities):
+def test_a_list_near_a_point_costs_what_filtered_lists_do(costs, cities):
     points = [{name: city[name] for name in ("latitude", "longitude")} for city in cities]
-    assert is_near(NEAR, [costs.units(NEARBY, **point) for point in points])
-    circles = [costs.units(CIRCLE, **point, km=km) for point in points for km in (200.0, 500.0, 1000.0, 2000.0)]
-    assert is_near(NEAR + ARGUMENTS["kilometers"], circles)
+    circles = [costs.units(NEARBY, near=point | {"kilometers": km}) for point in points for km in (50.0, 200.0)]
+    assert is_near(ARGUMENTS["where"], circles)
 
 
 def test_changes_cost_what_the_logs_of_large_trees_read(costs):

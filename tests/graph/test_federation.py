@@ -14,7 +14,7 @@ from graphql import (
     print_ast,
 )
 
-from graph.federation import ARGUMENTS, NEAR, SEARCH, subgraph_sdl
+from graph.federation import ARGUMENTS, SEARCH, subgraph_sdl
 from graph.hierarchies.registry import served
 from graph.operation.selection import core_schema
 from graph.settings import exposed
@@ -149,14 +149,13 @@ def test_fields_of_interfaces_and_their_arguments_have_no_cost_since_composers_r
 def test_searches_have_a_cost_and_every_list_of_nodes_at_the_root_a_size(subgraph):
     fields = {one.name.value: one for one in subgraph["Query"].fields}
     assert {name: weight_of(one) for name, one in fields.items() if weight_of(one) is not None} == {
-        "searchLocations": SEARCH, "searchCategories": SEARCH, "locationsNear": NEAR,
+        "searchLocations": SEARCH, "searchCategories": SEARCH,
     }  # fmt: skip
     sized = {name for name, one in fields.items() if any("@listSize" in text for text in directives_of(one))}
     lists = {name for name in fields if re.search("locations|categories", name, re.IGNORECASE)}
     assert sized == lists
     assert lists == {
-        "locations", "categories", "searchLocations", "searchCategories", "locationsNear",
-        "locationsByPath", "categoriesByPath",
+        "locations", "categories", "searchLocations", "searchCategories", "locationsByPath", "categoriesByPath",
     }  # fmt: skip
 
 

@@ -320,6 +320,15 @@ def _admin(worlds: Worlds, field: str, servers: Sequence[Server] = ()) -> None:
         worlds.script.append(f"to the {'second' if server is worlds.more else 'first'}: {field}")
 
 
+_NEAREST = "totalCount edges { kilometers node { path } }"
+
+
+def _near(kilometers: int, first: int) -> str:
+    """The arguments of a list by the distance from a point."""
+    near = f"{{latitude: 10, longitude: 20, kilometers: {kilometers}}}"
+    return f"where: {{near: {near}}}, orderBy: {{field: DISTANCE}}, first: {first}"
+
+
 def _queries() -> Iterator[str]:
     """Every kind of read, of nodes that are visible, above, hidden, only in the second world, and nowhere."""
     paths = _PATHS
@@ -330,8 +339,7 @@ def _queries() -> Iterator[str]:
         node = f'id: "thing:{path.replace("/", "-")}"'
         yield f"{{ thing({node}) {{ path name }} node({node}) {{ id }} deletedNode({node}) {{ path }} }}"
         yield f'{{ searchThings(text: "lamp", under: "{path}") {{ nodes {{ path }} complete }} }}'
-        near = f'latitude: 10, longitude: 20, under: "{path}"'
-        yield f"{{ thingsNear({near}) {{ edges {{ kilometers node {{ path }} }} complete }} }}"
+        yield f'{{ thing(path: "{path}") {{ descendants({_near(50, 10)}) {{ {_NEAREST} }} }} }}'
     many = ", ".join(f'"{path}"' for path in paths)
     yield f"{{ thingsByPath(paths: [{many}]) {{ path name }} }}"
     ids = ", ".join(f'"thing:{path.replace("/", "-")}"' for path in paths)
@@ -339,8 +347,7 @@ def _queries() -> Iterator[str]:
     for text in ("lamp", "l", "n0", "word1", "aaa", "extra", "lamp n"):
         for first in (1, 10, 100):
             yield f'{{ searchThings(text: "{text}", first: {first}) {{ nodes {{ id path name }} complete }} }}'
-            near = f"latitude: 10, longitude: 20, first: {first}, kilometers: {len(text) * 3}"
-            yield f"{{ thingsNear({near}) {{ nodes {{ path }} complete }} }}"
+            yield f"{{ things({_near(len(text) * 3, first)}) {{ {_NEAREST} }} }}"
     for tree in ("T", "U", "H", "A", "N"):
         for under in (tree, f"{tree}/a", f"{tree}/b"):
             fields = "event nodeId path level revision from to withDescendants"
@@ -423,7 +430,7 @@ def full_search(place: Place, visible: int) -> Counter[str]:
         for text in ("lamp", "la", "lamp 0"):
             query = f'{{ searchThings(text: "{text}", first: {first}) {{ nodes {{ path }} complete }} }}'
             worlds.compare("reads U", query, "searches at the limits compared")
-        near = f"{{ thingsNear(latitude: 10, longitude: 20, first: {first}) {{ nodes {{ path }} complete }} }}"
+        near = f"{{ things({_near(50, first)}) {{ {_NEAREST} }} }}"
         worlds.compare("reads U", near, "searches at the limits compared")
     _end(worlds)
     return worlds.counts

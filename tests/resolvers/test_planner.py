@@ -12,6 +12,7 @@ from resolvers.session.budget import Budget, BudgetLimits
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.sorting.conditions import Combination, KeyComparison
 from resolvers.sorting.ordering import Ordering
+from store.engine import ReadUsage
 from store.errors import BudgetExceeded
 from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.keys import Index, KeyRange, Path, children, level_range, subtree
@@ -64,8 +65,9 @@ class World:
         self.records_read.nodes[self.root.key] = self.root
         self.records_read.add(Read(children(self.root.pk, "#")), self.areas)
 
-    def plan(self, *jobs: ListRequest, left: int = 10_000) -> list[Read]:
-        planner = Planner(self.records_read, {self.root.pk: self.version}, HIERARCHY, Budget(BudgetLimits(left)))
+    def plan(self, *jobs: ListRequest, left: int = 10_000, units: float = 2_000) -> list[Read]:
+        budget = Budget(BudgetLimits(left), ReadUsage(limit=units))
+        planner = Planner(self.records_read, {self.root.pk: self.version}, HIERARCHY, budget)
         planner.add(jobs)
         for group in planner.groups:
             planner.plan(group)
@@ -176,6 +178,16 @@ def test_scattered_parents_are_one_query_for_each_run_of_siblings():
         Read(world.level_range("TREE", 3, plots[0], plots[1])),
         Read(world.level_range("TREE", 3, plots[2], plots[3])),
     ]
+
+
+def test_more_queries_than_a_request_may_make_are_ranges_where_these_are_allowed():
+    plots: dict[Path, str] = {("r", f"n{plot:03}"): "PLOT" for plot in range(600)}
+    world = World(more=plots | {(*plot, f"t{tree}"): "TREE" for plot in plots for tree in range(4)})
+    owners = [world.model.nodes["r", f"n{plot:03}"] for plot in range(0, 600, 10)]
+    world.records_read.nodes[world.root.key] = world.root
+    relation = every(compared=True)
+    for units, reads in ((2_000, 60), (200, 1), (100, 60)):
+        assert len(world.plan(*[list_request(one, relation) for one in owners], units=units)) == reads, units
 
 
 def test_lists_that_are_empty_by_their_counts_are_not_read(world):

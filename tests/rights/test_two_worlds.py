@@ -27,7 +27,7 @@ from graph.operation.context import Context
 from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller
-from resolvers.search import finder, near, words
+from resolvers.search import finder, near_list, words
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
@@ -95,7 +95,8 @@ common = settings(suppress_health_check=list(HealthCheck), deadline=None, phases
 def small_limits(monkeypatch):
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", NODES)
     monkeypatch.setattr(finder, "MAX_MOVED", MOVED)
-    monkeypatch.setattr(near, "MAX_ITEMS", ITEMS)
+    monkeypatch.setattr(near_list, "MAX_ITEMS", ITEMS)
+    monkeypatch.setattr(near_list, "MIN_NODES", 0)
     monkeypatch.setattr(words, "_limits", lambda texts, first, **_: (ITEMS, ITEMS))
 
 
@@ -215,8 +216,11 @@ QUERY = core_schema(schema_of(*CLASSES.values())[0]).query_type
 OWN = {name: [*every_field(get_named_type(QUERY.fields[f"{name}Node"].type), set())] for name in CLASSES}
 """All that can be asked of a node."""
 FOUND = "nodes { path } complete"
+NEAR = """(where: {near: {latitude: 10, longitude: 20, kilometers: 60}}, orderBy: {field: DISTANCE}, first: 3) {
+    totalCount edges { kilometers node { path } } }"""
 COUNTED = "facets(fields: [LEVEL]) { missingCount values { value count } }"
 LISTS = ("", "(first: 2)", "(last: 2)", "(orderBy: {field: KEY, direction: DESC})", '(where: {key: {gte: "n001"}})')
+LISTS += ("(orderBy: {field: POSITION, direction: DESC}, first: 2)", '(where: {children: {some: {name: {gte: "a"}}}})')
 
 
 def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
@@ -229,6 +233,8 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
 
     orders = ("(first: 1)", "(last: 1)", "(orderBy: {field: NAME})", "(orderBy: {field: PATH, direction: DESC})")
     orders += ('(where: {name: {contains: "a"}})', f"(level: {inner})", f"(level: {outer}, first: 2)")
+    orders += tuple([f"({one}, orderBy: {{field: POSITION}})" for one in ("first: 9", f"level: {inner}")])
+    orders += ('(where: {children: {some: {key: {gte: "n"}}}})', "(where: {children: {none: {childCount: {gt: 0}}}})")
     add(
         many,
         ("", *orders),
@@ -250,7 +256,8 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
         under = f'under: "{format_path(path)}"'
         for first in (1, 10, 100):
             add(f"search{title}", [f'(text: "lamp", {under}, first: {first})'], FOUND)
-            add(f"{many}Near", [f"(latitude: 10, longitude: 20, {under}, first: {first})"], FOUND)
+        at_place = f"path children{NEAR} descendants{NEAR}"
+        add(f"{hierarchy}Node", [at], at_place)
         add(
             "_entities",
             [f'(representations: [{{__typename: "{outer.title()}", path: "{format_path(path)}"}}])'],
@@ -258,7 +265,7 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
         )
     for text, first in itertools.product(("lamp", "l", "lamp 0", "lamp n", "omaha"), (1, 10, 100)):
         add(f"search{title}", [f'(text: "{text}", first: {first})'], FOUND)
-    add(f"{many}Near", [f"(latitude: 10, longitude: 20, first: {first})" for first in (1, 10, 100)], FOUND)
+    found[many] += [f"{{ {many}{NEAR.replace('(', f'({level}', 1)} }}" for level in ("", f"level: {inner}, ")]
     add(f"{many}ByPath", [f'(paths: ["{format_path(top)}", "H", "T/no"])'], "path")
     add("nodes", [f'(ids: ["{hierarchy}:{"-".join(top)}", "{hierarchy}:H", "{hierarchy}:no"])'], "id")
     add("hierarchies", [""], "name mayWrite searchNeedsUnder")

@@ -57,7 +57,8 @@ QUERY = f"""query($id: ID!, $move: ID!) {{
   h: locations {{ totalCount nodes {{ {NODE} children {{ nodes {{ {NODE} }} }} }} }}
   i: searchLocations(text: "oma") {{ complete nodes {{ path name }} }}
   j: searchLocations(text: "oma", under: "US/N") {{ complete nodes {{ path name }} }}
-  k: locationsNear(latitude: 41.2, longitude: -95.9, kilometers: 50) {{ complete nodes {{ path }} }}
+  k: locations(level: POSTAL_CODE, where: {{near: {{latitude: 41.2, longitude: -95.9, kilometers: 50}}}}) {{
+    nodes {{ path }} }}
 }}"""
 MUTATIONS = [
     'updateLocation(input: {node: {path: "US/N/Omaha"}, name: "x"}, dryRun: true)',

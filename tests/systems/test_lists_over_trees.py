@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from resolvers.session.budget import COMPARED_A_UNIT, BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
@@ -17,7 +18,6 @@ ROWS.append((("9", "direct"), "CITY", "n", {"population": 25}))
 """Seven countries with states and cities, which are at two depths."""
 
 REFUSED = {
-    "level: CITY, orderBy: {field: POSITION}": "use PATH or KEY",
     'where: {timezone: {gte: ""}}': "COUNTRY has no timezone. Give level: with a level that has it",
     'where: {and: [{squareFeet: {isNull: false}}, {name: {ne: "x"}}]}': "COUNTRY has no squareFeet",
     'level: [REGION, STATE], where: {not: {timezone: {ne: "x"}}}': "REGION has no timezone; STATE has no timezone",
@@ -108,3 +108,13 @@ async def test_a_page_and_a_condition_on_paths_take_the_trees_that_they_need(sto
         assert reply.requests <= 14, arguments
     reply = await asked.ask("{ locations(level: CITY, first: 1) { totalCount } }")
     assert [error["extensions"]["code"] for error in reply.errors] == ["BUDGET_EXCEEDED"]
+
+
+async def test_of_a_level_that_roots_can_have_only_the_roots_are_counted_beside_another_level(store):
+    rows = [(("a",), "CATEGORY"), (("a", "b"), "CATEGORY"), (("a", "b", "p"), "PRODUCT"), (("q", "r"), "CATEGORY")]
+    await plant(store, CategoryNode, [(("q",), "CATEGORY"), *rows])
+    reply = await Client(store, CategoryNode).ask(
+        "{ categories(level: [CATEGORY, PRODUCT]) { totalCount nodes { path } } }"
+    )
+    paths = [{"path": path} for path in ("a", "a/b/p", "q")]
+    assert reply.data == {"categories": {"totalCount": 3, "nodes": paths}}

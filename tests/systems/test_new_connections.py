@@ -18,7 +18,7 @@ FIELDS = [
     'node(id: "location:none") { id }',
     "locations { totalCount }",
     'searchLocations(text: "omaha") { complete }',
-    "locationsNear(latitude: 41, longitude: -96) { complete }",
+    "locations(level: CITY, where: {near: {latitude: 41, longitude: -96, kilometers: 9}}) { totalCount }",
     "changes(hierarchy: LOCATION) { cursor }",
     "moves(hierarchy: LOCATION) { id }",
     'move(id: "0000000000ab") { id }',

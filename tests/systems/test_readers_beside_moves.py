@@ -101,14 +101,14 @@ async def sides(
 
 
 BACKWARDS = "(first: 2, orderBy: {field: POSITION, direction: DESC})"
-WINDOWS = ["", "(first: 1)", "(last: 2)", BACKWARDS, "(first: 3, level: AREA)"]
+ON_CHILDREN = [f'(first: 2, where: {{children: {{{one}: {{key: {{gte: "2"}}}}}}}})' for one in ("some", "none")]
+WINDOWS = ["", "(first: 1)", "(last: 2)", BACKWARDS, "(first: 3, level: AREA)", *ON_CHILDREN]
 PAGE = "{ nodes { path } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } totalCount }"
 NEIGHBOURS = "{ path parent { path } ancestors { path } childCount }"
 
 
 def pages(name: str) -> str:
-    windows = [one for one in WINDOWS if name != "descendants" or one != BACKWARDS]
-    return " ".join(f"{name}{number}: {name}{window} {PAGE}" for number, window in enumerate(windows))
+    return " ".join(f"{name}{number}: {name}{window} {PAGE}" for number, window in enumerate(WINDOWS))
 
 
 def everything(source: str, target: str | None) -> Iterator[str]:

@@ -41,6 +41,10 @@ export const levelsBelow = (hierarchy, node) =>
 /** Levels whose nodes can be below others. @param {Hierarchy} hierarchy */
 const lower = (hierarchy) => hierarchy.levels.filter((level) => level.under.length);
 
+/** Levels with coordinates that one list has of all trees. @param {Hierarchy} hierarchy */
+const placesOf = ({ levels, latitudeField }) =>
+  levels.filter((level) => !level.mayBeRoot && level.attributes.some((one) => one.name === latitudeField));
+
 /** Levels that are counted below a node; none where there are too many. @param {Hierarchy} hierarchy */
 export function countedLevels(hierarchy) {
   const levels = lower(hierarchy);
@@ -130,7 +134,7 @@ export function operand(type, text) {
 
 export const HIERARCHIES = `query Hierarchies {
   hierarchies {
-    name title description field listField searchField searchNeedsUnder nearField latitudeField longitudeField mayWrite
+    name title description field listField searchField searchNeedsUnder latitudeField longitudeField mayWrite
     levels {
       name title description under mayBeRoot inputField
       attributes { name type selection values orderField facetField description required minimum maximum pattern computed
@@ -144,7 +148,8 @@ export const DELETED = `query Deleted($id: ID!) { deletedNode(id: $id) { deleted
 
 /** @param {Hierarchy} hierarchy */
 export function documents(hierarchy) {
-  const { title, field, listField, searchField, nearField } = hierarchy;
+  const { title, field, listField, searchField } = hierarchy;
+  const places = placesOf(hierarchy).map((level) => level.name).join(", ");
   const order = "first: $first, after: $after, orderBy: $orderBy";
   const children = (/** @type {string} */ list) => `${list}) {
       totalCount
@@ -217,8 +222,8 @@ fragment AboveRow on ${title} {
     ${found}
   }
 }`,
-    near: nearField && `query Near($latitude: Float!, $longitude: Float!, $first: Int!) {
-  found: ${nearField}(latitude: $latitude, longitude: $longitude, first: $first) {
+    near: places && `query Near($near: NearCondition!, $first: Int!) {
+  found: ${listField}(level: [${places}], where: {near: $near}, orderBy: {field: DISTANCE}, first: $first) {
     edges { kilometers node { path name level } }
   }
 }`,

@@ -15,6 +15,7 @@ import { distance, fieldWords, labelOf, languageWord, levelWord, number, plural,
  *   onOpen: (path: string) => void, onDone: (path: string | null) => void}} Common */
 
 const NEIGHBOURS = 10;
+const NEARBY = 50; // kilometers
 
 /** @type {[Verb, string][]} */
 const BUTTONS = [["update", "Edit"], ["create", "Add child"], ["rename", "Rename"], ["move", "Move"], ["reorder", "Reorder"], ["delete", "Delete"]];
@@ -207,7 +208,8 @@ function Near({ model, node }) {
   if (!model.documents.near || typeof latitude !== "number" || typeof longitude !== "number") return null;
   const find = async () => {
     try {
-      const { data } = await model.api.ask(/** @type {string} */ (model.documents.near), { latitude, longitude, first: NEIGHBOURS + 1 });
+      const { data } = await model.api.ask(/** @type {string} */ (model.documents.near),
+        { near: { latitude, longitude, kilometers: NEARBY }, first: NEIGHBOURS + 1 });
       setFound(/** @type {NonNullable<NearQuery["found"]>} */ (data.found).edges.filter((edge) => edge.node.path !== node.path));
     } catch (failure) {
       setError(sentence(failure));
@@ -219,7 +221,7 @@ function Near({ model, node }) {
     ${found && html`<ul class="near">${found.map((/** @type {any} */ { kilometers, node: one }) => html`<li key=${one.path}>
       <a href=${addressOf(name, one.path)}>${one.name}</a> <span class="quiet">${levelWord(one.level)}, ${distance(kilometers)}</span>
     </li>`)}</ul>`}
-    ${found && !found.length && html`<p class="quiet">Nothing is within 50 km.</p>`}
+    ${found && !found.length && html`<p class="quiet">Nothing is within ${NEARBY} km.</p>`}
   </section>`;
 }
 

@@ -19,7 +19,7 @@ from store.model.records import Put
 from store.writing.create_update import Create, Update
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
-from tests.resolvers.search.test_near import Yard
+from tests.resolvers.search.test_near_list import Yard
 from tests.schemas import schema_of
 from tests.selection import examples
 from tests.systems.asking import WIDE, Client, Reply
@@ -51,8 +51,8 @@ FIELDS = [
     'spot(path: "a/b") { north ancestors { name } }',
     'searchYards(text: "a", under: "a") { complete nodes { path } }',
     'searchYards(text: "") { complete }',
-    "yardsNear(latitude: 1.5, longitude: 2) { edges { kilometers node { path } } }",
-    "yardsNear(latitude: 200, longitude: 0) { complete }",
+    "yards(level: SPOT, where: {near: {latitude: 1.5, longitude: 2, kilometers: 50}}) { edges { kilometers cursor } }",
+    "yards(where: {near: {latitude: 200, longitude: 0, kilometers: 50}}) { totalCount }",
     f'move(id: "{MOVE}") {{ id state from to }}',
     "moves(hierarchy: YARD) { id state }",
     "moves(hierarchy: YARD, first: -1) { id }",

@@ -45,11 +45,10 @@ async def test_everything_that_takes_a_path_leads_from_a_former_one_by_three_req
     found = await clients.ask("""query($former: Path = "US/NE/Omaha", $entity: String = "US/NE/Omaha") {
         location(path: $former) { path } city(path: $former) { path } locationsByPath(paths: [$former]) { path }
         _entities(representations: [{__typename: "City", path: $entity}]) { ... on City { path } }
-        searchLocations(text: "newest", under: $former) { nodes { path } }
-        locationsNear(latitude: 1, longitude: 1, under: $former) { nodes { path } } }""")
+        searchLocations(text: "newest", under: $former) { nodes { path } } }""")
     assert found == {
         "location": now, "city": now, "locationsByPath": [now], "_entities": [now],
-        "searchLocations": below, "locationsNear": below,
+        "searchLocations": below,
     }  # fmt: skip
     reads = []
     for path in ("US/NE/P", "US/NE/Omaha", "US/N/Omaha", "US/M/O", "US/MO/never"):

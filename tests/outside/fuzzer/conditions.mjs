@@ -4,7 +4,7 @@ import { byKeys, fold, foldable, choose, isKey, isUsualTag, keysOf } from "./tex
 export class Unsure extends Error {}
 export class Refused extends Error {}
 
-const camel = (name) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+export const camel = (name) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 const sure = (text) => {
   if (!foldable(text)) throw new Unsure(text);
   return fold(text);
@@ -67,6 +67,7 @@ export class Lists {
   /** Raises Refused for what the schema says of orders, and Unsure for what it leaves open. */
   checkOrder(orderBy, kind) {
     orderBy.forEach(({ field, languages }, i) => {
+      if (field === "DISTANCE") throw new Unsure("DISTANCE");
       if (LAST.includes(field) && i < orderBy.length - 1) throw new Refused(`${field} is not the last`);
       if (field === "POSITION" && kind === "descendants") throw new Refused("POSITION of descendants");
       if (languages !== undefined && field !== "NAME") {
@@ -115,6 +116,7 @@ export class Lists {
     if (depth > 4) throw new Unsure("depth");
     for (const [name, inner] of Object.entries(where)) {
       if (inner === null) throw new Refused("null inside where");
+      if (name === "near") throw new Unsure("near");
       if (name === "not") this.check(inner, depth + 1, counts);
       else if (name === "and" || name === "or") inner.forEach((one) => this.check(one, depth + 1, counts));
       else this.checkOne(name, inner, counts);

@@ -186,7 +186,7 @@ class Maker:
             if not is_composite_type(inner):
                 names += [name] * (5 if name in COUNTS or one.args else 1)
             elif not is_deep:
-                weight = 5 if name in RELATIONS else 4 if name in ("nodes", "edges") else 1
+                weight = 5 if name in RELATIONS else 4 if name in ("nodes", "edges", "facets") else 1
                 names += [name] * (3 if _is_past(name, inner) else weight)
             elif not (name in RELATIONS or (depth > self.draft.budget.depth and _is_past(name, inner))):
                 names += [name] * (2 if _is_past(name, inner) else 1)

@@ -5,6 +5,7 @@ import { GraphQLError, buildSchema, execute, getNamedType, isEnumType, isInterfa
   parse, validate } from "graphql";
 import { collectSubfields } from "graphql/execution/collectFields.js";
 import { Lists, Refused, Unsure } from "./conditions.mjs";
+import { facets } from "./facets.mjs";
 import { Hierarchy, page } from "./relations.mjs";
 import { choose, isUsualTag } from "./text.mjs";
 
@@ -176,7 +177,8 @@ const listKey = (node, kind, args) =>
 async function connection(info, node, kind, args, hierarchy) {
   const field = info.parentType.getFields()[info.fieldName];
   const of = (selection) => alone(info.parentType, field, args, ` { ${selection} }`, node, true);
-  const read = () => of("nodes { path } edges { cursor } totalCount pageInfo { hasNextPage hasPreviousPage startCursor endCursor }");
+  const edge = getNamedType(getNamedType(field.type).getFields().edges.type).getFields().kilometers ? "cursor kilometers" : "cursor";
+  const read = () => of(`nodes { path } edges { ${edge} } totalCount pageInfo { hasNextPage hasPreviousPage startCursor endCursor }`);
   const key = listKey(node ?? { path: hierarchy.name }, kind, args);
   let whole, cut;
   try {
@@ -197,7 +199,7 @@ async function connection(info, node, kind, args, hierarchy) {
     count((value.nodes ?? value.edges ?? []).length);
     return {
       ...value, nodes: value.nodes?.map(at),
-      edges: value.edges?.map(({ cursor, node: one }, i) => ({ cursor, node: one ? at(one) : value.nodes && at(value.nodes[i]) })),
+      edges: value.edges?.map(({ node: one, ...rest }, i) => ({ ...rest, node: one ? at(one) : value.nodes && at(value.nodes[i]) })),
     };
   }
   count(args.where || args.orderBy ? hierarchy.whole(kind, node, { ...args, where: null, orderBy: null }, world.lists).length : cut.nodes.length);
@@ -213,6 +215,7 @@ async function connection(info, node, kind, args, hierarchy) {
   return {
     totalCount: whole.length,
     nodes: cut.nodes,
+    facets: (asked) => counted(hierarchy, kind, node, args, asked),
     edges: cut.nodes.map((one, i) => ({ node: one, cursor: () => said().then((value) => value.edges[i]?.cursor) })),
     pageInfo: {
       hasNextPage: () => info_("hasNextPage"),
@@ -221,6 +224,19 @@ async function connection(info, node, kind, args, hierarchy) {
       endCursor: () => (cut.nodes.length ? said().then((value) => value.pageInfo.endCursor) : null),
     },
   };
+}
+
+/** The facets of a list. What they are of nodes that cannot be read, or of texts whose order is open, is not known. */
+function counted(hierarchy, kind, node, args, asked) {
+  if (hierarchy[kind](node).some((one) => one.$isDamaged)) throw new Skip("facets of damaged nodes");
+  world.facets += asked.fields.length;
+  try {
+    return facets(hierarchy, kind, node, args, asked, world.lists);
+  } catch (error) {
+    if (error instanceof Refused) throw failure("BAD_USER_INPUT", error.message);
+    if (error instanceof Unsure) throw new Skip(error.message);
+    throw error;
+  }
 }
 
 /** What a list that has damaged nodes is asked for, since it depends on what is selected whether these are read. */
@@ -236,6 +252,7 @@ function selected(info) {
     const name = nodes[0].name.value;
     if (name === "nodes") return "nodes { path }";
     if (name === "pageInfo") return "pageInfo { hasNextPage hasPreviousPage startCursor endCursor }";
+    if (name === "facets") throw new Skip("facets of damaged nodes");
     if (name !== "edges") return name;
     const type = getNamedType(getNamedType(info.returnType).getFields().edges.type);
     return fieldsOf(type, nodes).some(([one]) => one.name.value === "node") ? "edges { cursor node { path } }" : "edges { cursor }";
@@ -394,7 +411,7 @@ async function resolve(source, args, context, info) {
   }
   const value = source[name];
   if (value === undefined) throw new Skip(`${info.parentType.name}.${name}`);
-  return localized(typeof value === "function" ? value() : value);
+  return localized(typeof value === "function" ? value(args) : value);
 }
 
 // docs/reference/errors.md: "An argument or a variable is invalid".
@@ -402,7 +419,7 @@ const codeOf = ({ extensions, message }) => extensions?.code ?? (message.startsW
 const typeResolver = (value) => value.__typename;
 
 async function answer({ query, variables }) {
-  Object.assign(world, { nodes: 0, fields: 0, past: 0, wrong: [], skipped: [], unsure: new Map() });
+  Object.assign(world, { nodes: 0, fields: 0, facets: 0, past: 0, wrong: [], skipped: [], unsure: new Map() });
   let document;
   try {
     document = parse(query);
@@ -421,7 +438,7 @@ async function answer({ query, variables }) {
   return {
     kind: "data" in result ? "result" : "refused", data: result.data, much, skips, bugs: bugs.map((error) => error.stack),
     errors: (result.errors ?? []).map((error) => ({ path: error.path, code: codeOf(error), message: error.message, locations: error.locations?.map(inCharacters) })),
-    nodes: world.nodes, fields: world.fields, past: world.past, wrong: world.wrong,
+    nodes: world.nodes, fields: world.fields, facets: world.facets, past: world.past, wrong: world.wrong,
     unsure: Object.fromEntries(world.unsure),
   };
 }

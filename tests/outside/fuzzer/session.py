@@ -149,6 +149,7 @@ class Session:
             promise = "docs/lists.md: the list's order, filter and page"
             return Difference("list", str(wrong["list"]), promise, wrong["expected"], wrong["got"])
         self.counts["fields compared"] += oracle["fields"]
+        self.counts["facets compared"] += oracle["facets"]
         self.counts["nodes compared"] += oracle["nodes"]
         self.counts["errors compared"] += len(oracle["errors"])
         self.counts["further errors of a null"] += compare.further_errors(reply) if "data" in reply.json else 0

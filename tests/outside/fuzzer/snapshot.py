@@ -14,7 +14,7 @@ from tests.processes import Answer
 
 PROMISE = "docs/attributes.md: a value is read as it was written"
 LEVELS = "levels { name inputField under mayBeRoot attributes { name } }"
-HIERARCHIES = f"{{ hierarchies {{ name field listField searchField nearField {LEVELS} }} }}"
+HIERARCHIES = f"{{ hierarchies {{ name field listField searchField {LEVELS} }} }}"
 
 
 @dataclass

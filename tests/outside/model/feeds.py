@@ -253,23 +253,31 @@ def _rank(node: Node, step: Step) -> int:
 
 
 def _near(session: Session, step: Step) -> None:
-    """Every node within the radius, by distance."""
+    """Every node below another one, or every root, within the radius, by distance."""
     trees = session.trees
     scope, more = _scope(trees, step)
-    at = dict(zip(("latitude", "longitude"), step["at"], strict=True))
-    given = {**at, "kilometers": step["kilometers"], "first": step["first"], **more}
+    under = more.pop("under", None)
+    if under is None:
+        scope, more = [node for node in trees.nodes.values() if len(trees.keys(node)) == 1], {}
+    near = {**dict(zip(("latitude", "longitude"), step["at"], strict=True)), "kilometers": step["kilometers"]}
+    given = {"where": {"near": near}, "orderBy": [{"field": Word("DISTANCE")}], "first": step["first"], **more}
+    field = f"{arguments(given)} {{ totalCount edges {{ kilometers node {{ id }} }} }}"
+    text = f"things{field}" if under is None else f"thing(path: {literal(under)}) {{ descendants{field} }}"
     shown = len(session.shown)
-    got = ask(session, step, f"thingsNear{arguments(given)} {{ complete edges {{ kilometers node {{ id }} }} }}", NEAR)
+    got = ask(session, step, text, NEAR)
+    got = got if under is None else got["descendants"]
     far: list[tuple[float, str]] = []
     for node in scope:
         place = (node["values"].get("latitude"), node["values"].get("longitude"))
         if None not in place:
             far.append((round(folding.kilometers(place, step["at"]), 6), node["id"]))
-    expected = sorted(each for each in far if each[0] <= step["kilometers"])[: step["first"]]
+    inside = sorted(each for each in far if each[0] <= step["kilometers"])
+    expected = inside[: step["first"]]
     found = [(edge["kilometers"], edge["node"]["id"]) for edge in got["edges"]]
     same = len(found) == len(expected) and all(abs(a[0] - b[0]) < 1e-3 for a, b in zip(expected, found, strict=True))
-    rounded = [(round(distance, 3), id) for distance, id in found]
-    if not same or {id for _, id in found} - {id for _, id in far} or rounded != sorted(rounded) or not got["complete"]:
+    distances = [distance for distance, _ in found]
+    is_wrong = not same or {id for _, id in found} - {id for _, id in far} or distances != sorted(distances)
+    if is_wrong or got["totalCount"] != len(inside):
         session.wrong(NEAR, expected, got)
     del session.shown[shown:]
 

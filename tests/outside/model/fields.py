@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.outside.model import lists, values
+from tests.outside.model.facets import SELECTED, Text, facets, some_facets
 from tests.outside.model.lists import Word
 from tests.outside.model.literals import arguments
 from tests.outside.model.trees import LEVELS, Node, Trees
@@ -38,9 +39,10 @@ class Anything:
 
 @dataclass(frozen=True)
 class Failure:
-    """Null, because of an error with this code at its place."""
+    """Null, because of an error with this code at its place, or at a place below it."""
 
     code: str
+    below: tuple[str, ...] = ()
 
 
 # Random selections
@@ -88,7 +90,7 @@ def _some_lists(chance: random.Random, trees: Trees, deeper: int) -> list[Field]
             if chance.random() < 0.4:
                 given[chance.choice(("first", "last"))] = chance.choice((0, 1, 2, 5, 100))
             pick = some_fields(chance, trees, deeper - 1)
-            found.append({"field": name, "with": given, "pick": pick, "edges": chance.random() < 0.3})
+            found.append({"field": name, "with": given, "pick": pick, **some_parts(chance, given)})
     if chance.random() < 0.1:
         given = {"first": chance.choice((0, 1, 2, 100))} if chance.random() < 0.6 else {}
         found.append({"field": "history", "with": given, "pick": some_revision_fields(chance)})
@@ -97,6 +99,12 @@ def _some_lists(chance: random.Random, trees: Trees, deeper: int) -> list[Field]
             {"field": "atRevision", "with": {"n": chance.choice((1, 1, 2, 9))}, "pick": [{"field": "revision"}]}
         )
     return found
+
+
+def some_parts(chance: random.Random, given: dict[str, Any]) -> Field:
+    """What is asked of a list beside its nodes: edges in place of them, facets, also twice."""
+    asked = [some_facets(chance, given.get("where", {})) for _ in range(chance.choice((0, 0, 1, 2)))]
+    return {"edges": chance.random() < 0.3, "facets": asked}
 
 
 def some_tree_fields(chance: random.Random) -> list[Field]:
@@ -159,8 +167,14 @@ def _written(field: Field) -> str:
     if name in (*LISTS, "roots"):
         nodes = f"nodes {{ {text_of(field['pick'])} }}"
         nodes = f"edges {{ node {{ {text_of(field['pick'])} }} }}" if field.get("edges") else nodes
-        return f"{head} {{ totalCount pageInfo {{ hasNextPage hasPreviousPage }} {nodes} }}"
+        return f"{head} {{ {of_list(field, nodes)} }}"
     return f"{head} {{ {text_of(field['pick'])} }}" if "pick" in field else head
+
+
+def of_list(field: Field, nodes: str) -> str:
+    """The selection of a list, with its nodes as they are written."""
+    asked = [f"facets{n}: facets{arguments(one)} {SELECTED}" for n, one in enumerate(field.get("facets", ()))]
+    return " ".join(("totalCount pageInfo { hasNextPage hasPreviousPage }", nodes, *asked))
 
 
 # Expectations
@@ -213,7 +227,8 @@ def connection(trees: Trees, kind: str, node: Node | None, field: Field) -> dict
     page, info = _page(whole, given)
     answers = [answer(trees, each, field["pick"]) for each in page]
     shown = {"edges": [{"node": each} for each in answers]} if field.get("edges") else {"nodes": answers}
-    return {"totalCount": len(whole), "pageInfo": info, **shown}
+    counted = {f"facets{n}": facets(trees, kind, node, given, one) for n, one in enumerate(field.get("facets", ()))}
+    return {"totalCount": len(whole), "pageInfo": info, **shown, **counted}
 
 
 def _page(whole: list[Node], given: Node) -> tuple[list[Node], dict[str, bool]]:
@@ -289,6 +304,8 @@ def difference(expected: Any, got: Any, kind: str = "", at: str = "") -> tuple[s
     """Where an answer differs, what was expected there and what came; None if it is right."""
     if isinstance(expected, Anything) or (isinstance(expected, Failure) and got is None):
         return None
+    if isinstance(expected, Text):
+        return None if expected.is_in(got) else (at, expected, got)
     if isinstance(expected, OneOf):
         return None if any(difference(one, got, kind, at) is None for one in expected) else (at, expected, got)
     if isinstance(expected, dict) and isinstance(got, dict):
@@ -315,7 +332,7 @@ def difference(expected: Any, got: Any, kind: str = "", at: str = "") -> tuple[s
 def failures(expected: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
     """The places of errors in an answer, with their codes."""
     if isinstance(expected, Failure):
-        yield path, expected.code
+        yield (*path, *expected.below), expected.code
     elif isinstance(expected, dict | list):
         for name, inner in expected.items() if isinstance(expected, dict) else enumerate(expected):
             yield from failures(inner, (*path, name))

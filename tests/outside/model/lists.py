@@ -188,14 +188,14 @@ def _sorted(trees: Trees, nodes: list[Node], order: Arguments) -> list[Node]:
     found = {node["id"]: value_of(trees, node, field, order.get("languages")) for node in nodes}
     with_value = [node for node in nodes if found[node["id"]] is not None]
     without = [node for node in nodes if found[node["id"]] is None]
-    comparable = _comparable(field)
+    compared = comparable(FIELD_KINDS.get(field, field))
     # `reverse` keeps the order of equal values, too.
-    with_value.sort(key=lambda node: comparable(found[node["id"]]), reverse=down)
+    with_value.sort(key=lambda node: compared(found[node["id"]]), reverse=down)
     return with_value + without
 
 
-def _comparable(field: str) -> Callable[[Any], Any]:
-    kind = FIELD_KINDS.get(field, field)
+def comparable(kind: str) -> Callable[[Any], Any]:
+    """Values of a kind as lists sort them."""
     if kind in TEXTUAL:
         return sort_text
     if kind == "level":

@@ -66,8 +66,8 @@ BEST: Promise = (
 )
 NEAR: Promise = (
     "find-nodes.md",
-    "The nearest come first, and those at the same distance by id. `kilometers` is the distance on a sphere with the "
-    "Earth's mean radius (6,371.0088 km).",
+    "The nearest come first, and those at the same distance in the order of the list. `kilometers` is the distance on "
+    "a sphere with the Earth's mean radius (6,371.0088 km).",
 )
 REJECTED: Promise = (
     "reference/errors.md",

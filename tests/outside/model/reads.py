@@ -1,10 +1,10 @@
 """Reads: fields of Query with arguments at random, and the answer that each must have."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from tests.outside.model import lists, values
+from tests.outside.model import facets, fields, lists, values
 from tests.outside.model.fields import (
     Failure,
     Field,
@@ -46,7 +46,6 @@ class Expected:
     data: Any
     codes: frozenset[str] = frozenset()
     promise: Promise = BY_ID
-    doubts: list[str] = field(default_factory=list)
 
 
 def some_read(chance: random.Random, trees: Trees, ids: dict[int, str]) -> Read:
@@ -73,11 +72,14 @@ def some_read(chance: random.Random, trees: Trees, ids: dict[int, str]) -> Read:
     if kind in ("roots", "list"):
         read["kind"] = "roots" if kind == "roots" else chance.choice(("children", "descendants"))
         read["with"] = lists.some_arguments(chance, trees, read["kind"], list(trees.nodes.values()))
+        read |= fields.some_parts(chance, read["with"])
         if chance.random() < 0.4:
             read["with"][chance.choice(("first", "last"))] = chance.choice((0, 1, 2, 5, 100))
     elif kind == "refused":
         read["kind"] = chance.choice(("roots", "children", "descendants"))
         read["with"] = lists.refused_arguments(chance, read["kind"])
+        if chance.random() < 0.2:
+            read |= {"with": {}, "refused": facets.refused_facets(chance)}
     if kind in ("id", "ids") and chance.random() < 0.3:
         read["pick"] = some_tree_fields(chance)
         return read
@@ -123,7 +125,7 @@ def _id(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     id = real_id(read["id"], ids)
     node = trees.nodes.get(id)
     data = answer(trees, node, read["pick"]) if node else None
-    if all("on" in field for field in read["pick"]):
+    if all("on" in one for one in read["pick"]):
         return Expected(f"node(id: {literal(id)}) {{ {text_of(read['pick'])} }}", data, promise=BY_ID)
     if len(read["pick"]) % 2:
         return Expected(f"thing(id: {literal(id)}) {{ {text_of(read['pick'])} }}", data, promise=BY_ID)
@@ -149,20 +151,20 @@ def _ids(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     asked = [real_id(id, ids) for id in read["ids"]]
     data = [answer(trees, trees.nodes[id], read["pick"]) if id in trees.nodes else None for id in asked]
     picked = text_of(read["pick"])
-    if not all("on" in field for field in read["pick"]):
+    if not all("on" in one for one in read["pick"]):
         picked = f"... on Thing {{ {picked} }}"
     return Expected(f"nodes(ids: {literal(asked)}) {{ {picked} }}", data, promise=BY_ID)
 
 
 def _roots(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
-    one = {"field": "roots", "with": read["with"], "pick": read["pick"]}
-    text = f"things{arguments(read['with'])} {{ totalCount pageInfo {{ hasNextPage hasPreviousPage }} "
-    text += f"nodes {{ {text_of(read['pick'])} }} }}"
+    one = {**read, "field": "roots", "edges": False}
+    nodes = f"nodes {{ {text_of(read['pick'])} }}"
+    text = f"things{arguments(read['with'])} {{ {fields.of_list(one, nodes)} }}"
     return _sorted(trees, read, Expected(text, connection(trees, "roots", None, one), promise=ROOTS))
 
 
 def _list(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
-    one = {"field": read["kind"], "with": read["with"], "pick": read["pick"]}
+    one = {**read, "field": read["kind"]}
     text = f"thing(path: {literal(read['path'])}) {{ {text_of([one])} }}"
     data = _led(trees, read["path"], [one])
     promise = CHILDREN if read["kind"] == "children" else DESCENDANTS
@@ -171,8 +173,9 @@ def _list(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
 
 def _refused(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     """Arguments that a list does not take: an error of its field."""
-    text = f"{read['kind']}{arguments(read['with'])} {{ totalCount }}"
-    refused = Failure("BAD_USER_INPUT")
+    counted = f"facets{arguments(read['refused'])} {{ field }}" if "refused" in read else ""
+    text = f"{read['kind']}{arguments(read['with'])} {{ totalCount {counted} }}"
+    refused = Failure("BAD_USER_INPUT", ("facets",) if counted else ())
     if read["kind"] == "roots":
         return Expected(f"things{text.removeprefix('roots')}", refused, promise=REJECTED)
     text = f"thing(path: {literal(read['path'])}) {{ {text} }}"

@@ -3,6 +3,7 @@ not read whole.
 """
 
 from resolvers.lists.list_request import ListRequest
+from resolvers.search.near_list import read_near
 from resolvers.session.request import Request
 from store.model.records import Record
 
@@ -12,4 +13,4 @@ async def read_candidates(request: Request, requested: ListRequest) -> list[Reco
 
     Raises BudgetExceeded where neither is possible.
     """
-    return None
+    return await read_near(request, requested)
