@@ -148,6 +148,7 @@ def test_a_category_page_filters_sorts_counts_and_pages_all_products_below(proje
     shown, prices, fewer = page(max=500, sort="dearest", brand=["Aria", "Fjell"])
     assert (prices, fewer) == (["399.00", "349.00", "229.00", "179.00"], brands)
     assert [shown.count(part) for part in (" checked>", ">More<", "/shop/Electronics/Audio")] == [2, 0, 4]
+    assert page(words="aria", color="Walnut", sort="cheapest")[1:] == (["229.00", "399.00"], {"Aria": 2})
     assert "<p>0 products</p>" in page(brand=MARKUP)[0]
     assert MARKUP not in page(brand=MARKUP, max=1)[0]
     assert "no such category" in run("node", "category.mjs", "none", cwd=project)

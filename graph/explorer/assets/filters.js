@@ -3,6 +3,7 @@
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 import { sentence } from "./api.js";
 import { elementType, isFiltered, operand } from "./hierarchy.js";
+import { isLongEnough, MAX_CHARACTERS, PAUSE_MS } from "./search.js";
 import { formatted, number } from "./words.js";
 /** @import { Filter, View } from "./hierarchy" */
 /** @import { Facet, Family, Model, Row } from "./session" */
@@ -10,6 +11,7 @@ import { formatted, number } from "./words.js";
 /** @typedef {Column & {facet: string}} Counted - a column whose values lists can count */
 
 const [FEW, MANY] = [20, 100]; // values that a menu shows at first, and at most
+const SHORT = 10; // nodes of a list that needs no search
 const RANGES = ["Int", "Long", "Float", "Decimal", "Date", "DateTime"];
 
 /** @param {Counted} column @returns {Filter} */
@@ -37,8 +39,10 @@ export function ListBar({ model, family, node, onView }) {
   const choice = (/** @type {boolean} */ isDeep, /** @type {string} */ text) => html`<button type="button"
     aria-pressed=${String(view.isDeep === isDeep)} onClick=${() => onView({ ...view, isDeep })}>${text}</button>`;
   const clear = () => onView({ ...view, filters: [], text: "" });
+  const canSearch = model.hierarchy.searchField && (view.isDeep || view.text || (model.family(family.path).total ?? 0) > SHORT);
   return html`<div class="list-bar">
     ${canGoDeep && html`<div class="choice" role="group" aria-label="List">${choice(false, "Children")}${choice(true, "All below")}</div>`}
+    ${canSearch && html`<${SearchBox} model=${model} view=${view} onView=${onView} />`}
     <span role="status" class="quiet">${isFiltered(view) && total !== null ? countText(total, all) : ""}</span>
     ${isFiltered(view) && html`<ul class="chips" aria-label="Filters">${chipsOf(view).map(({ text, rest }) => html`<li key=${text}>
       <button type="button" aria-label="Remove the filter ${text}" onClick=${() => onView(rest)}>
@@ -48,12 +52,29 @@ export function ListBar({ model, family, node, onView }) {
   </div>`;
 }
 
+/** The words that the nodes of a list are searched for. @param {{model: Model, view: View, onView: (view: View) => void}} props */
+function SearchBox({ model, view, onView }) {
+  const [text, setText] = useState(view.text);
+  useEffect(() => setText((old) => (old.trim() === view.text ? old : view.text)), [view.text]);
+  useEffect(() => {
+    const words = isLongEnough(text.trim()) ? text.trim() : "";
+    const timer = setTimeout(() => {
+      if (words === view.text) return;
+      model.api.begin();
+      onView({ ...view, text: words });
+    }, PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [text, view]);
+  return html`<input type="search" aria-label="Search in this list" placeholder="Search in this list" value=${text} autocomplete="off"
+    spellcheck=${false} maxlength=${MAX_CHARACTERS} onInput=${(/** @type {any} */ { target }) => setText(target.value)} />`;
+}
+
 /** @param {number} total @param {number | null | undefined} all */
 const countText = (total, all) => (typeof all === "number" ? `${number(total)} of ${number(all)}` : `${number(total)} found`);
 
-/** What a view is filtered by, each part with the view without it. @param {View} view @returns {{text: string, rest: View}[]} */
+/** What the columns of a view are filtered by, each part with the view without it. @param {View} view @returns {{text: string, rest: View}[]} */
 function chipsOf(view) {
-  const chips = view.filters.flatMap((filter) => {
+  return view.filters.flatMap((filter) => {
     const { label, type, values, from, to, isMissing } = filter;
     const [least, most] = [from, to].map((one) => one && valueText(type, one));
     const range = from && to ? `${least} to ${most}` : from ? `from ${least}` : to ? `up to ${most}` : isMissing ? "no value" : "";
@@ -62,7 +83,6 @@ function chipsOf(view) {
       { text: `${label}: ${valueText(type, value)}`, rest: withFilter(view, { ...filter, values: values.filter((one) => one !== value) }) }));
     return range ? [{ text: `${label}: ${range}`, rest }] : chosen;
   });
-  return view.text ? [{ text: `“${view.text}”`, rest: { ...view, text: "" } }, ...chips] : chips;
 }
 
 /**

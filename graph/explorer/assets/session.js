@@ -175,7 +175,8 @@ export class Model {
 
   /** @param {Family} family */
   #variables(family) {
-    const { order } = family.view;
+    const { text, order: chosen } = family.view;
+    const order = chosen ?? (text ? { field: "RELEVANCE" } : null);
     const page = { first: PAGE, after: family.cursor, orderBy: order && [order] };
     return family.path ? { path: family.path, ...page } : page;
   }

@@ -125,6 +125,25 @@ def test_ranges_missing_values_and_lists_are_filtered_by_and_what_the_server_ref
     expect_found(page, 5, "Maker: Big")
 
 
+def test_a_table_is_searched_together_with_its_filters(url, visit):
+    page = visit(url, "#location/US")
+    page.get_by_role("button", name="All below").click()
+    field = page.get_by_role("searchbox", name="Search in this list")
+    field.fill("  town 1 ")
+    expect(page.locator(".list-bar [role=status]")).to_have_text("11 of 34")
+    expect(children(page).locator("tbody a").first).to_have_text("Town 1")
+    choose(page, "Level", "city")
+    field.fill("-")
+    expect_found(page, 33, "Level: city", of=34)
+    field.fill("omaha")
+    expect(children(page).locator("tbody a")).to_have_text(["Omaha", "Omaha Beach"])
+    field.fill("'<b>")
+    expect(children(page)).to_contain_text("No node meets this.")
+    page.get_by_role("button", name="Clear the filter").click()
+    expect(field).to_have_value("")
+    expect_found(page, 34)
+
+
 def test_late_answers_change_nothing_and_an_open_menu_counts_what_others_write(url, visit, country):
     write(url, "createLocation", parent=country, key="T", name="Other", attributes={"state": {"population": 6}})
     page, held = visit(url, f"#location/{country}", is_live=True), []
