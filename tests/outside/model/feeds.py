@@ -253,11 +253,13 @@ def _rank(node: Node, step: Step) -> int:
 
 
 def _near(session: Session, step: Step) -> None:
-    """Every node below another one, or every root, within the radius, by distance."""
+    """Every node below a box, or every root, within the radius, by distance: boxes have coordinates."""
     trees = session.trees
-    scope, more = _scope(trees, step)
+    scope, more = _scope(trees, step | {"level": step["level"] and "BOX"})
     under = more.pop("under", None)
-    if under is None:
+    top = trees.at(under) if under else None
+    if top is None or top["level"] != "BOX":
+        under = None
         scope, more = [node for node in trees.nodes.values() if len(trees.keys(node)) == 1], {}
     near = {**dict(zip(("latitude", "longitude"), step["at"], strict=True)), "kilometers": step["kilometers"]}
     given = {"where": {"near": near}, "orderBy": [{"field": Word("DISTANCE")}], "first": step["first"], **more}
