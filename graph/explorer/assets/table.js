@@ -42,8 +42,8 @@ export function ChildrenTable({ model, family, node, label, onView }) {
     setMenu(menu?.facet === facet ? null : { facet, button, style: { left, top: `${from.bottom - within.top + 6}px` } });
   };
   const open = columns.find(({ facet }) => facet !== null && facet === menu?.facet);
-  return html`<div class="list" ref=${list}>
-    <${ListBar} model=${model} family=${family} node=${node} onView=${onView} />
+  return html`<${ListBar} model=${model} family=${family} node=${node} onView=${onView} />
+  <div class="list" ref=${list}>
     ${menu && open && html`<${FilterMenu} key=${menu.facet} model=${model} family=${family} column=${open} style=${menu.style} onView=${onView}
       onClose=${(/** @type {boolean} */ isLeft) => {
         if (!isLeft) menu.button.focus();
