@@ -22,6 +22,7 @@ _LANGUAGES = argument(
     list[str] | None,
     "Search only names in these languages (tags of BCP 47) and default names; by default names in all languages.",
 )
+_TOTAL = "Number of all nodes that match; null where it is not known."
 _COMPLETE = "Whether it is proven that no other node belongs in this result."
 
 
@@ -56,14 +57,15 @@ def search_fields(types: HierarchyTypes) -> Fields:
         {
             "nodes": field(None, list[node], "The nodes, the best match first."),
             "complete": field(attrgetter("complete"), bool, _COMPLETE),
+            "total_count": field(attrgetter("total"), int | None, _TOTAL),
         },
     )
     level = argument("level", list[types.level] | None, "Only nodes of these levels.")  # type: ignore[name-defined]
     text = argument("text", str, "Beginnings of words of a node's names, key or searched attributes, in any order.")
     description = (
-        f"Nodes of the hierarchy {cls.name} that match a text: each of its words begins a word of the node. Nodes "
-        "whose name is the text come first, then those whose name begins with it; within these by weight, depth and "
-        "name. Case and accents are ignored."
+        f"Nodes of the hierarchy {cls.name} that match a text: each of its words begins a word of the node. First those "
+        "whose name is it, then those whose name begins with it, by weight, depth and name; last those whose ancestors "
+        "have words after the first. Case and accents are ignored."
     )
     arguments = [text, _UNDER, level, _FIRST, _LANGUAGES]
     return {search_field_of(cls): field(SearchField(cls.name), found | None, description, *arguments)}

@@ -145,7 +145,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def starts(self) -> Sequence[Record]:
-        """The nodes at which the list begins: it has no others than these and their descendants."""
+        """The nodes at which position order begins: the list has no others than these and their descendants."""
         return [self.owner]
 
     def between(self, hierarchy: Hierarchy) -> Self | None:

@@ -1,6 +1,5 @@
 """Conditions of lists as docs/lists.md and the schema say, and what they compare."""
 
-import os
 import random
 import unicodedata
 from collections.abc import Callable
@@ -19,7 +18,6 @@ FIELD_KINDS = {"name": "text", "childCount": "int", "updatedAt": "moment", **val
 FILTERS = [*FIELD_KINDS, "name", "key", "key", "key", "path", "path", "path"]
 EXACT = ("eq", "in", "lt", "lte", "gt", "gte", "startsWith")
 LOCATION = ("latitude", "longitude")
-HAS = frozenset(os.environ.get("OUTSIDE_LISTS", "").split())
 
 
 class Word(str):
@@ -239,12 +237,12 @@ def some_where(
 ) -> Arguments:
     """A condition with others in it, `deeper` of them in each other; `below` is one on children, without these."""
     found: Arguments = {}
-    if "near" in HAS and chance.random() < 0.15:
+    if chance.random() < 0.15:
         found["near"] = some_near(chance)
-    if "search" in HAS and chance.random() < 0.15:
+    if chance.random() < 0.15:
         found["search"] = {"text": words.some_text(chance, nodes)}
         found["search"] |= {"languages": chance.choice((["de"], ["fr", "de"]))} if chance.random() < 0.2 else {}
-    if "children" in HAS and not below and chance.random() < 0.15:
+    if not below and chance.random() < 0.15:
         found["children"] = _some_children(chance, trees, nodes)
     for name in chance.sample(FILTERS, chance.choice((0, 1, 1, 1, 2))):
         if FIELD_KINDS.get(name, "").strip("[]") in ("money", "parcel", "localized"):

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from tests.outside.model import folding, lists, values, words
-from tests.outside.model.conditions import HAS, Word
+from tests.outside.model.conditions import Word
 from tests.outside.model.literals import arguments, literal
 from tests.outside.model.promises import BEST, FEED, NEAR, PAGES, SEARCH
 from tests.outside.model.session import HIERARCHIES, Session
@@ -183,13 +183,14 @@ def _search(session: Session, step: Step) -> None:
     trees = session.trees
     given = {"text": step["text"]} | ({"languages": step["languages"]} if step["languages"] else {})
     scope, more = _scope(trees, step)
-    total = "totalCount" if "search" in HAS else ""
-    field = f"searchThings{arguments({**given, 'first': step['first'], **more})} {{ complete {total} nodes {{ id }} }}"
+    sent = {**given, "first": step["first"], **more}
+    field = f"searchThings{arguments(sent)} {{ complete totalCount nodes {{ id }} }}"
     shown = len(session.shown)
     got = ask(session, step, field, SEARCH)
     ids = [node["id"] for node in got["nodes"]]
     asked = folding.clear_words(step["text"])
     must = {node["id"] for node in scope if all(words.begins(node, word, given) for word in asked)}
+    must |= {node["id"] for node in scope if _is_certain(trees, node, given)}
     may = {node["id"] for node in scope if _may_match(trees, node, given)}
     if not set(ids) <= may or len(set(ids)) != len(ids) or len(ids) > step["first"]:
         session.wrong(SEARCH, [trees.path(trees.nodes[id]) for id in may], ids)
@@ -198,10 +199,26 @@ def _search(session: Session, step: Step) -> None:
     if got.get("totalCount") is not None and not max(len(must), len(ids)) <= got["totalCount"] <= len(may):
         session.wrong(SEARCH, [len(must), len(may)], got)
     session.counts["searches complete" if got["complete"] else "searches not complete"] += 1
-    ranks = [(words.rank(trees.nodes[id], given), len(trees.keys(trees.nodes[id]))) for id in ids]
+    ranks = [
+        (rank, len(trees.keys(trees.nodes[id]))) for id in ids if (rank := _rank(trees.nodes[id], given)) is not None
+    ]
     if ranks != sorted(ranks):
         session.wrong(BEST, sorted(ranks), [*zip(ranks, ids, strict=True)])
     del session.shown[shown:]
+
+
+def _is_certain(trees: Trees, node: Node, given: Step) -> bool:
+    try:
+        return words.matches(trees, node, given)
+    except words.Open:
+        return False
+
+
+def _rank(node: Node, given: Step) -> int | None:
+    try:
+        return words.rank(node, given)
+    except words.Open:
+        return None
 
 
 def _may_match(trees: Trees, node: Node, given: Step) -> bool:
@@ -223,16 +240,16 @@ def _scope(trees: Trees, step: Step) -> tuple[list[Node], dict[str, Any]]:
 
 
 def _near(session: Session, step: Step) -> None:
-    """Every node below another one, or every root, within the radius, by distance."""
+    """Every node below a box, or every root, within the radius, by distance: boxes have coordinates."""
     trees = session.trees
-    scope, more = _scope(trees, step)
+    scope, more = _scope(trees, step | {"level": step["level"] and "BOX"})
     under = more.pop("under", None)
-    if under is None:
+    top = trees.at(under) if under else None
+    if top is None or top["level"] != "BOX":
+        under = None
         scope, more = [node for node in trees.nodes.values() if len(trees.keys(node)) == 1], {}
     near = {**dict(zip(("latitude", "longitude"), step["at"], strict=True)), "kilometers": step["kilometers"]}
     given = {"where": {"near": near}, "orderBy": [{"field": Word("DISTANCE")}], "first": step["first"], **more}
-    if under and lists.is_refused("descendants", trees.at(under), given):
-        return  # of cards and slips, which have no coordinates
     field = f"{arguments(given)} {{ totalCount edges {{ kilometers node {{ id }} }} }}"
     text = f"things{field}" if under is None else f"thing(path: {literal(under)}) {{ descendants{field} }}"
     shown = len(session.shown)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.outside.model import lists, values
-from tests.outside.model.conditions import HAS, Word, distance, name_in
+from tests.outside.model.conditions import Word, distance, name_in
 from tests.outside.model.facets import SELECTED, Text, facets, some_facets
 from tests.outside.model.literals import arguments
 from tests.outside.model.trees import LEVELS, Node, Trees
@@ -175,8 +175,7 @@ def _written(field: Field) -> str:
         return f"{head} {{ totalCount pageInfo {{ hasNextPage hasPreviousPage }} {nodes} }}"
     if name in (*LISTS, "roots"):
         nodes = f"nodes {{ {text_of(field['pick'])} }}"
-        far = "kilometers" if "near" in HAS else ""
-        nodes = f"edges {{ {far} node {{ {text_of(field['pick'])} }} }}" if field.get("edges") else nodes
+        nodes = f"edges {{ kilometers node {{ {text_of(field['pick'])} }} }}" if field.get("edges") else nodes
         return f"{head} {{ {of_list(field, nodes)} }}"
     return f"{head} {{ {text_of(field['pick'])} }}" if "pick" in field else head
 
@@ -246,7 +245,7 @@ def _connection(trees: Trees, kind: str, node: Node | None, field: Field) -> dic
     shown: dict[str, Any] = {"nodes": answers}
     if field.get("edges"):
         shown = {"edges": [{"node": each} for each in answers]}
-        for edge, each in zip(shown["edges"], page if "near" in HAS else (), strict=False):
+        for edge, each in zip(shown["edges"], page, strict=True):
             # "Distance from the point of the `near` that stands directly in `where`; null without one" (schema).
             near = given.get("where", {}).get("near")
             edge["kilometers"] = near and Kilometers(distance(each, near) or 0.0)

@@ -8,7 +8,6 @@ from tests.outside.model import values, words
 from tests.outside.model.conditions import (
     ENUMS,
     FIELD_KINDS,
-    HAS,
     TEXTUAL,
     Arguments,
     Word,
@@ -163,15 +162,12 @@ def some_arguments(chance: random.Random, trees: Trees, kind: str, nodes: list[N
     if chance.random() < 0.45:
         found["where"] = some_where(chance, trees, nodes, 2)
     if chance.random() < 0.5:
-        orders = _some_orders(chance, kind, found.get("where", {}))
+        orders = _some_orders(chance, found.get("where", {}))
         found["orderBy"] = orders[0] if len(orders) == 1 and chance.random() < 0.5 else orders
-    if kind == "roots" and "position" not in HAS:
-        for order in several(found.get("orderBy") or []) if spans_trees(found) else []:
-            order["field"] = Word("PATH") if order["field"] == "POSITION" else order["field"]
     return found
 
 
-def _some_orders(chance: random.Random, kind: str, where: Arguments) -> list[Arguments]:
+def _some_orders(chance: random.Random, where: Arguments) -> list[Arguments]:
     """Up to four orders; KEY, PATH and POSITION "must be the last" (schema). For an order by distance the point is one
     from which no two places are equally far.
     """
@@ -184,9 +180,7 @@ def _some_orders(chance: random.Random, kind: str, where: Arguments) -> list[Arg
         fields.insert(chance.choice((0, 0, 1)), "RELEVANCE")
     fields = list(dict.fromkeys(fields))[:4]
     if not fields or chance.random() < 0.3:
-        fields.append(
-            chance.choice(LAST_FIELDS[:2] if kind == "descendants" and "position" not in HAS else LAST_FIELDS)
-        )
+        fields.append(chance.choice(LAST_FIELDS))
     orders: list[Arguments] = [{"field": Word(field)} for field in fields]
     for order in orders:
         if chance.random() < 0.6:
@@ -209,33 +203,20 @@ def refused_arguments(chance: random.Random, kind: str) -> Arguments:
         wrong += [
             {"level": [Word("SLIP")], "where": {"not": {"or": [{"title": {"isNull": True}}, {"small": {"lt": 5}}]}}}
         ]
-    if "position" not in HAS and kind == "roots":
-        wrong += [{"level": Word("SLIP"), "orderBy": {"field": Word("POSITION")}}]
-    if "position" not in HAS and kind == "descendants":
-        wrong += [{"orderBy": [{"field": Word("SMALL")}, {"field": Word("POSITION")}]}] * 2
-    near = some_near(chance)
-    if "near" in HAS:
-        wrong += [
-            {"where": {"near": {**near, **chance.choice(_BAD_CIRCLES)}}},
-            {"where": {"not": {"near": near}}, "orderBy": {"field": Word("DISTANCE")}},
-        ]
-    if "search" in HAS:
-        text = {"text": chance.choice(("x" * 201, "a b c d e f g h i"))}
-        wrong += [
-            {"where": {"search": text}},
-            {"where": {"or": [{"search": {"text": "a"}}]}, "orderBy": {"field": Word("RELEVANCE")}},
-        ]
-    if "children" in HAS:
-        inner = {"some": {"name": {"eq": "a"}}}
-        wrong += [
-            {"where": {"children": {}}},
-            {"where": {"children": {**inner, "level": []}}},
-            {"where": {"children": {"none": {"or": [{"children": inner}]}}}},
-        ]
+    near, inner = some_near(chance), {"some": {"name": {"eq": "a"}}}
+    wrong += [
+        {"where": {"near": {**near, **chance.choice(_BAD_CIRCLES)}}},
+        {"where": {"not": {"near": near}}, "orderBy": {"field": Word("DISTANCE")}},
+        {"where": {"search": {"text": chance.choice(("x" * 201, "a b c d e f g h i"))}}},
+        {"where": {"or": [{"search": {"text": "a"}}]}, "orderBy": {"field": Word("RELEVANCE")}},
+        {"where": {"children": {}}},
+        {"where": {"children": {**inner, "level": []}}},
+        {"where": {"children": {"none": {"or": [{"children": inner}]}}}},
+    ]
     return chance.choice(wrong)
 
 
-_BAD_CIRCLES = (
+_BAD_CIRCLES: tuple[Arguments, ...] = (
     {"latitude": 90.01},
     {"latitude": -91},
     {"longitude": 360.5},

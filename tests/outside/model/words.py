@@ -76,15 +76,18 @@ def contains(node: Node, word: list[str]) -> bool:
 
 def rank(node: Node, given: Given) -> int:
     """Of names, what begins with the text and what equals it, by their letters and digits alone; last come nodes that
-    have not all the words themselves.
+    have not all the words themselves. Raises Open.
 
     "A key is one more name" (find-nodes.md).
     """
+    words = folding.clear_words(given["text"])
+    if not all(begins(node, word, given) for word in words):
+        if all(contains(node, word) for word in words):
+            raise Open
+        return 3
     text = folding.squashed(given["text"])
     names = [folding.squashed(name) for name in (*_names(node, given), node["key"])]
-    if text in names or any(name.startswith(text) for name in names):
-        return 0 if text in names else 1
-    return 2 if all(contains(node, word) for word in folding.clear_words(given["text"])) else 3
+    return 0 if text in names else 1 if any(name.startswith(text) for name in names) else 2
 
 
 def by_relevance(trees: Trees, nodes: list[Node], given: Given) -> list[Node]:
