@@ -12,7 +12,7 @@ from inspect import isawaitable
 from itertools import chain, compress, islice, repeat
 from operator import attrgetter, not_
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from graphql.execution.values import VariableValues
 
@@ -386,7 +386,17 @@ class Run:
             return repeat(b"null", len(pages))
         found = [page.facets.get(asked) or asked.of_nothing for page in pages]
         self._fields += sum(map(writer.count_of, found))
-        return map(writer.json, found)
+        broken = next((one for one in writer.fields if isinstance(one, ValueField) and one.error is not None), None)
+        if broken is None:
+            return map(writer.json, found)
+        written: list[bytes] = []
+        for number, facets in enumerate(found):
+            place = next((place for place, one in enumerate(facets) if one.values), None)
+            if place is not None:  # the first of the values that have the error
+                tail = part.field.key, place, broken.key, 0
+                self._null(rows, field, number, tail, cast(Exception, broken.error), part.nodes)
+            written.append(writer.json(facets) if place is None else b"null")
+        return written
 
     def _fail_pages(
         self, rows: Rows, field: ReadField, part: ConnectionPart, pages: Sequence[Page], error: Exception

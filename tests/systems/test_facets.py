@@ -250,6 +250,17 @@ async def test_wrong_arguments_of_facets_are_errors_of_the_list(store):
         assert (error["message"], error["path"]) == (message, ["shelf", "children", "f"])
 
 
+async def test_an_error_in_the_selection_of_values_is_one_of_lists_that_have_values(store):
+    await plant(store, Ware, wares(seeded(3), 5))
+    values = "facets(fields: [LEVEL]) { field values { ... @skip(if: $v) { value } } }"
+    lists = f'full: shelf(path: "x") {{ children {{ {values} }} }} empty: shelf(path: "x/s/t") {{ it: children(where: {{or: []}}) {{ {values} }} }}'  # noqa: E501
+    reply = await Client(store, Ware).ask(f"query Q($v: Boolean = true) {{ {lists} }}", v=None)
+    assert reply.data == {
+        "full": {"children": None}, "empty": {"it": {"facets": [{"field": "LEVEL", "values": []}]}},
+    }  # fmt: skip
+    assert [error["path"] for error in reply.errors] == [["full", "children", "facets", 0, "values", 0]]
+
+
 async def test_facets_are_of_what_the_caller_sees(store):
     rows = wares(seeded(4), 80)
     await plant(store, Ware, rows)
