@@ -132,13 +132,17 @@ class ListedAttribute:
     computed: bool = False
     order: str | None = None
     """Its value of `orderBy`, None where lists are not sorted by it."""
+    facet: str | None = None
+    """Its value of `facets`, None where lists are not counted by it."""
 
 
 def _attributes(pair: tuple[type[Node], type[Node]], info: Any) -> list[ListedAttribute]:
     cls, level = pair
-    values = list_values(cls)
-    ordered = {name: name.upper() for name, value in values.items() if not value.many}
-    stored = [ListedAttribute(one, hint, order=ordered.get(one.name)) for hint, one in level.attributes.values()]
+    counted = {name: name.upper() for name in list_values(cls)}
+    stored = [
+        ListedAttribute(one, hint, order=None if one.many else counted.get(one.name), facet=counted.get(one.name))
+        for hint, one in level.attributes.values()
+    ]
     return [*stored, *[ListedAttribute(one.attribute, one.hint, computed=True) for one in level.computed.values()]]
 
 
@@ -180,6 +184,9 @@ _ATTRIBUTE: Any = object_type(
         ),
         "order_field": field(
             attribute_of("order"), str | None, "Value of `orderBy` for it; null if lists cannot be sorted by it."
+        ),
+        "facet_field": field(
+            attribute_of("facet"), str | None, "Value of `facets` for it; null if lists cannot be counted by it."
         ),
         "description": field(lambda one, info: one.attribute.description, str, "Description."),
         "required": field(

@@ -12,7 +12,8 @@ from tests.systems.asking import plant
 
 QUERY = """{ hierarchies { name title description field listField searchField searchNeedsUnder latitudeField
     longitudeField mayWrite levels { name title description under mayBeRoot inputField
-    attributes { name type selection values orderField required minimum maximum maxLength pattern computed deprecated }
+    attributes { name type selection values orderField facetField required minimum maximum maxLength pattern computed
+      deprecated }
     } } }"""
 
 
@@ -51,7 +52,7 @@ ATTRIBUTES = {
 """What is said of each attribute of a shop, beside its name and type."""
 
 
-async def test_attributes_have_types_selections_values_orders_and_rules(store):
+async def test_attributes_have_types_selections_values_orders_facets_and_rules(store):
     server = Server(store, Place)
     (place,) = (await server.data(caller("read:place"), QUERY))["hierarchies"]
     mall, shop = ({one.pop("name"): one for one in level["attributes"]} for level in place["levels"])
@@ -62,6 +63,8 @@ async def test_attributes_have_types_selections_values_orders_and_rules(store):
     orders = {name: one.pop("orderField") for name, one in shop.items()}
     common = {"NAME", "KEY", "PATH", "POSITION", "LEVEL", "CHILD_COUNT", "UPDATED_AT"}
     assert set(filter(None, orders.values())) == set(kinds["PlaceOrderField"].values) - common - {"FLOORS"}
+    facets = {one.pop("facetField") for one in shop.values()} - {None}
+    assert facets == set(kinds["PlaceFacetField"].values) - {"LEVEL", "FLOORS"}
     assert {name: {key: value for key, value in one.items() if value} for name, one in shop.items()} == ATTRIBUTES
     names = " ".join(f"{name} {one['selection'] or ''}" for name, one in shop.items())
     await server.data(caller("read:place"), f'{{ shop(path: "a/b") {{ {names} }} }}')

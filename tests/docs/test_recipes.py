@@ -131,6 +131,29 @@ def test_one_breadcrumb_shows_nodes_of_both_hierarchies_and_any_name_as_text(pro
     assert shown == ["There is no such place.", "There is no such category."]
 
 
+def test_a_category_page_filters_sorts_counts_and_pages_all_products_below(project, clade):
+    def page(**asked: object) -> tuple[str, list[str], dict[str, int]]:
+        shown = run("node", "category.mjs", "Electronics", urlencode(asked, doseq=True), cwd=project)
+        brands = re.findall(r"<bdi>([^<]*)</bdi> \((\d+)\)</label>", shown)
+        prices = re.findall(r"</a> ([\d.]+)</li>", shown)
+        return shown, prices, {name: int(count) for name, count in brands}
+
+    shown, prices, brands = page(max=500, sort="cheapest")
+    assert prices == ["34.90", "39.90", "89.00", "119.50"]
+    assert "<p>11 products</p>" in shown
+    assert (brands["Aria"], brands["Fjell"], sum(brands.values())) == (3, 1, 11)
+    assert "34.90 to 1299.00" in shown  # of all products of the brands, whatever they may cost
+    after = re.findall(r"after=([\w%-]+)", shown)[0]
+    assert page(max=500, sort="cheapest", after=unquote(after))[1] == ["179.00", "229.00", "289.00", "329.00"]
+    shown, prices, fewer = page(max=500, sort="dearest", brand=["Aria", "Fjell"])
+    assert (prices, fewer) == (["399.00", "349.00", "229.00", "179.00"], brands)
+    assert [shown.count(part) for part in (" checked>", ">More<", "/shop/Electronics/Audio")] == [2, 0, 4]
+    assert page(words="aria", color="Walnut", sort="cheapest")[1:] == (["229.00", "399.00"], {"Aria": 2})
+    assert "<p>0 products</p>" in page(brand=MARKUP)[0]
+    assert MARKUP not in page(brand=MARKUP, max=1)[0]
+    assert "no such category" in run("node", "category.mjs", "none", cwd=project)
+
+
 def test_the_locator_shows_the_nearest_places_first(project, clade):
     shown = run("node", "locator.mjs", "near", "41.2587", "-95.9379", cwd=project)
     point = "latitude: 41.2587, longitude: -95.9379"

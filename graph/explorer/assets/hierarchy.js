@@ -4,6 +4,12 @@
 /** @typedef {import("./types").HierarchiesQuery["hierarchies"][number]} Hierarchy */
 /** @typedef {Hierarchy["levels"][number]} Level */
 /** @typedef {Level["attributes"][number]} Attribute */
+/** What a column is filtered by: some of its values, a range, or that there is no value. The column LEVEL has no attribute.
+ * @typedef {{facet: string, name: string, label: string, type: string, values: string[], from: string, to: string,
+ *   isMissing: boolean}} Filter */
+/** A list as somebody asked for it: in an order, filtered, with a text to search for, and perhaps of all descendants.
+ * @typedef {{order: Order | null, filters: Filter[], text: string, isDeep: boolean}} View */
+/** @typedef {{field: string, direction: "ASC" | "DESC"}} Order */
 
 const MAX_COUNTED = 12; // levels with an alias for their count, since aliases are limited
 
@@ -18,12 +24,12 @@ export function levelOf(hierarchy, name) {
 export const storedAttributes = (level) => level.attributes.filter((one) => !one.computed);
 
 /**
- * Whether an attribute can have a column: lists are sorted by it, or it is a computed value that fits into a line. One that
+ * Whether an attribute can have a column: lists are counted by it, or it is a computed value that fits into a line. One that
  * is deprecated repeats another.
  * @param {Attribute} attribute
  */
-export const isColumn = ({ orderField, computed, deprecated, selection, type }) =>
-  orderField !== null || (computed && !deprecated && (!selection || type === "Money"));
+export const isColumn = ({ facetField, computed, deprecated, selection, type }) =>
+  facetField !== null || (computed && !deprecated && (!selection || type === "Money"));
 
 /** The type of one value of an attribute: that of "[String!]" is "String". @param {string} type */
 export const elementType = (type) => type.replace(/[[\]!]/g, "");
@@ -88,6 +94,42 @@ export const treeOf = (path) => path.split("/")[0];
 /** The paths from the root down to a path. @param {string} path */
 export const prefixes = (path) => path.split("/").map((_, place, keys) => keys.slice(0, place + 1).join("/"));
 
+// -- views of lists ---------------------------------------------------------------------------------------------------
+
+/** A list as the server has it. @type {View} */
+export const PLAIN = { order: null, filters: [], text: "", isDeep: false };
+
+/** Whether a view leaves out nodes. @param {View} view */
+export const isFiltered = ({ filters, text }) => filters.length > 0 || text !== "";
+
+/**
+ * The arguments `where` and `level` of a view. Values of a column are joined by "or", those of a column of lists by "and":
+ * each further one leaves fewer nodes.
+ * @param {View} view @returns {{where: Record<string, any> | null, level: string[] | null}}
+ */
+export function conditionsOf({ filters, text }) {
+  /** @type {Record<string, any>} */
+  const where = text ? { search: { text } } : {};
+  let level = null;
+  for (const { facet, name, type, values, from, to, isMissing } of filters) {
+    const given = values.map((one) => operand(type, one));
+    if (facet === "LEVEL") level = values;
+    else if (isMissing) where[name] = { isNull: true };
+    else if (type.startsWith("[")) where.and = [...(where.and ?? []), ...given.map((one) => ({ [name]: { contains: one } }))];
+    else if (from || to) where[name] = { ...(from && { gte: operand(type, from) }), ...(to && { lte: operand(type, to) }) };
+    else where[name] = type === "Boolean" ? { eq: given[0] } : { in: given };
+  }
+  return { where: Object.keys(where).length ? where : null, level };
+}
+
+/** A text as the value of a condition; one that is no number is left as it is, for the server to say so. @param {string} type @param {string} text */
+export function operand(type, text) {
+  const scalar = elementType(type);
+  if (scalar === "Boolean") return text === "true";
+  const isNumber = ["Int", "Float"].includes(scalar) && Number.isFinite(Number(text));
+  return isNumber ? Number(text) : text;
+}
+
 // -- documents --------------------------------------------------------------------------------------------------------
 
 export const HIERARCHIES = `query Hierarchies {
@@ -95,7 +137,7 @@ export const HIERARCHIES = `query Hierarchies {
     name title description field listField searchField searchNeedsUnder latitudeField longitudeField mayWrite
     levels {
       name title description under mayBeRoot inputField
-      attributes { name type selection values orderField description required minimum maximum pattern computed
+      attributes { name type selection values orderField facetField description required minimum maximum pattern computed
         deprecated }
     }
   }
@@ -108,12 +150,23 @@ export const DELETED = `query Deleted($id: ID!) { deletedNode(id: $id) { deleted
 export function documents(hierarchy) {
   const { title, field, listField, searchField } = hierarchy;
   const places = placesOf(hierarchy).map((level) => level.name).join(", ");
-  const children = (/** @type {string} */ inner, /** @type {string} */ indent) => `children(first: $first, after: $after, orderBy: $orderBy) {
-${indent}  nodes {
-${indent}    ${inner}
-${indent}  }
-${indent}  ${AFTER}
-${indent}}`;
+  const order = "first: $first, after: $after, orderBy: $orderBy";
+  const children = (/** @type {string} */ list) => `${list}) {
+      totalCount
+      nodes {
+        ${row(hierarchy, lower(hierarchy), "        ")}
+      }
+      ${AFTER}
+    }`;
+  const facets = "facets(fields: $fields, first: $first) { values { value count } distinctCount missingCount minimum maximum }";
+  const conditions = `$where: ${title}Condition, $level: [${title}Level!]`;
+  const counted = `$first: Int!, ${conditions}, $fields: [${title}FacetField!]!`;
+  const below = (/** @type {string} */ name, /** @type {string} */ variables, /** @type {string} */ list) => `query ${name}($path: Path!, ${variables}) {
+  node: ${field}(path: $path) {
+    path
+    ${list}
+  }
+}`;
   const found = `nodes {
       path name level
       ancestors { path name }
@@ -122,13 +175,14 @@ ${indent}}`;
   // Aliases are limited, so the roots and the rows of all ancestors are apart from the node.
   const above = `query Above($path: Path!, $first: Int!) {
   list: ${listField}(first: $first) {
+    totalCount
     nodes { ...AboveRow }
     ${AFTER}
   }
   node: ${field}(path: $path) {
     ancestors {
       path
-      children(first: $first) { nodes { ...AboveRow } ${AFTER} }
+      children(first: $first) { totalCount nodes { ...AboveRow } ${AFTER} }
     }
   }
 }
@@ -137,8 +191,9 @@ fragment AboveRow on ${title} {
   ${row(hierarchy, hierarchy.levels, "        ")}
 }`;
   return {
-    roots: `query Roots(${page}) {
-  list: ${listField}(first: $first, after: $after, orderBy: $orderBy) {
+    roots: `query Roots(${page}, ${conditions}) {
+  list: ${listField}(${order}, ${FILTERED}) {
+    totalCount
     nodes {
       ${row(hierarchy, hierarchy.levels, "      ")}
     }
@@ -150,15 +205,16 @@ fragment AboveRow on ${title} {
     id path key name level depth childCount descendantCount revision updatedAt changedBy
     names { language text }
     ancestors { path name level }${counts(hierarchy, "descendantCount", "below_", "    ")}${attributes(hierarchy, hierarchy.levels, () => true, "    ")}
-    ${children(row(hierarchy, lower(hierarchy), "        "), "    ")}
+    ${children(`children(${order}`)}
   }
 }`,
-    children: `query Children($path: Path!, ${page}) {
-  node: ${field}(path: $path) {
-    path
-    ${children(row(hierarchy, lower(hierarchy), "        "), "    ")}
-  }
+    children: below("Children", `${page}, ${conditions}`, children(`children(${order}, ${FILTERED}`)),
+    descendants: below("Descendants", `${page}, ${conditions}`, children(`children: descendants(${order}, ${FILTERED}`)),
+    countRoots: `query CountRoots(${counted}) {
+  list: ${listField}(first: 0, ${FILTERED}) { ${facets} }
 }`,
+    countChildren: below("CountChildren", counted, `children(first: 0, ${FILTERED}) { ${facets} }`),
+    countDescendants: below("CountDescendants", counted, `children: descendants(first: 0, ${FILTERED}) { ${facets} }`),
     above,
     search: searchField && `query Search($text: String!, $under: Path, $first: Int!) {
   found: ${searchField}(text: $text, under: $under, first: $first) {
@@ -198,4 +254,5 @@ function row(hierarchy, levels, indent) {
     attributes(hierarchy, levels, isColumn, indent);
 }
 
+const FILTERED = "where: $where, level: $level";
 const AFTER = "pageInfo { hasNextPage endCursor }";

@@ -3,14 +3,15 @@
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { sentence } from "./api.js";
 import { focusHeading, isLost, keepFocus } from "./focus.js";
-import { addressOf, DELETED, parentOf, placeOf, treeOf } from "./hierarchy.js";
+import { addressOf, DELETED, isFiltered, parentOf, placeOf, treeOf } from "./hierarchy.js";
 import { HierarchyView, NodeView, openWrite } from "./node_view.js";
 import { Search } from "./search.js";
 import { Family, session } from "./session.js";
 import { Tree } from "./tree.js";
 import { fieldWords, quantity, time } from "./words.js";
 /** @import { Call, StoreCall } from "./api" */
-/** @import { Model, Order, Row } from "./session" */
+/** @import { View } from "./hierarchy" */
+/** @import { Model, Row } from "./session" */
 
 const LIVE_PAUSE_MS = 300; // many changes that come together are read once
 
@@ -80,7 +81,7 @@ function Browser({ model, path, steps, unknown, onOpen }) {
   const [notice, setNotice] = useState("");
   const [error, setError] = useState("");
   const [isMissing, setMissing] = useState(false);
-  const [sorted, setSorted] = useState(/** @type {Family | null} */ (null));
+  const [viewed, setViewed] = useState(/** @type {Family | null} */ (null));
   const [isTreeOpen, setTreeOpen] = useState(false);
   const turn = useRef(0);
   const { node } = shown;
@@ -114,7 +115,7 @@ function Browser({ model, path, steps, unknown, onOpen }) {
     setError("");
     setMissing(false);
     setNotice(unknown && `There is no hierarchy ${unknown} that you may read.`);
-    setSorted(null);
+    setViewed(null);
     setTreeOpen(false);
     scroller.current?.scrollTo(0, 0);
     load();
@@ -124,12 +125,14 @@ function Browser({ model, path, steps, unknown, onOpen }) {
     document.title = `${node?.name ?? model.hierarchy.title} · Clade`;
   }, [node, model]);
 
-  const order = (/** @type {Order | null} */ by) => {
-    setSorted(by && new Family(node?.path ?? "", by));
+  const family = viewed ?? model.family(node?.path ?? "");
+  const show = (/** @type {View} */ view) => {
+    const isPlain = !view.order && !view.isDeep && !isFiltered(view);
+    setViewed(isPlain ? null : new Family(node?.path ?? "", view, family.shown));
   };
   const refresh = async () => {
     await model.refresh();
-    setSorted((/** @type {Family | null} */ old) => old && new Family(old.path, old.order));
+    setViewed((/** @type {Family | null} */ old) => old && new Family(old.path, old.view, old.shown));
   };
   const done = async (/** @type {string | null} */ to) => {
     await refresh();
@@ -145,7 +148,7 @@ function Browser({ model, path, steps, unknown, onOpen }) {
       setNotice(sentence(failure));
     }
   };
-  const common = { model, onOpen, onOrder: order, onDone: done, family: sorted ?? model.family(node?.path ?? "") };
+  const common = { model, onOpen, onView: show, onDone: done, family };
   const isLoading = isFormer && !node;
   const parent = model.orRoots(parentOf(path));
   return html`<main class=${`browser${isTreeOpen ? " tree-open" : ""}`}>

@@ -3,15 +3,15 @@
 // mutations where the caller may write.
 import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
 import { sentence } from "./api.js";
-import { addressOf, countedLevels, levelOf, levelsBelow, responseName } from "./hierarchy.js";
+import { addressOf, countedLevels, isFiltered, levelOf, levelsBelow, responseName } from "./hierarchy.js";
 import { ChildrenTable } from "./table.js";
 import { distance, fieldWords, labelOf, languageWord, levelWord, number, plural, time, Value } from "./words.js";
 /** @import { Verb } from "./forms" */
-/** @import { Attribute } from "./hierarchy" */
-/** @import { Family, Model, Order, Row } from "./session" */
+/** @import { Attribute, View } from "./hierarchy" */
+/** @import { Family, Model, Row } from "./session" */
 /** @import { NearQuery } from "./types" */
 /** @import { Options } from "./write_dialog" */
-/** @typedef {{model: Model, family: Family, onOrder: (order: Order | null) => void,
+/** @typedef {{model: Model, family: Family, onView: (view: View) => void,
  *   onOpen: (path: string) => void, onDone: (path: string | null) => void}} Common */
 
 const NEIGHBOURS = 10;
@@ -33,7 +33,7 @@ export function HierarchyView(props) {
     <p class="quiet">Levels: ${levels}.</p>
     <${WriteMenu} api=${props.model.api} hierarchy=${hierarchy} node=${null} onDone=${props.onDone} />
     <${Panels} ...${props} node=${null} />
-    <${Children} ...${props} title="Roots" />
+    <${Children} ...${props} node=${null} title="Roots" />
   </article>`;
 }
 
@@ -125,19 +125,19 @@ function Names({ names }) {
   </ul></section>`;
 }
 
-/** @param {Common & {title: string}} props */
+/** @param {Common & {node: Row | null, title: string}} props */
 function Children({ title, ...props }) {
   const { family } = props;
-  const isEmpty = !family.rows.length && !family.hasMore && !family.error;
+  const isEmpty = !family.rows.length && !family.hasMore && !family.error && !isFiltered(family.view);
   return html`<section><h2>${title}</h2>
-    ${isEmpty ? html`<p class="quiet">There are none that you may read.</p>` : html`<${ChildrenTable} ...${props} label=${title} />`}
+    ${isEmpty ? html`<p class="quiet">There are none that you may read.</p>` : html`<${ChildrenTable} key=${family.path} ...${props} label=${title} />`}
   </section>`;
 }
 
 /** @param {{model: Model, family: Family, node: Row | null, onOpen: (path: string) => void}} props */
 function Panels({ model, family, node, onOpen }) {
   const counts = node ? countsBelow(model, node) : [];
-  const points = useMemo(() => pointsOf(model, [...family.rows, ...(node ? [node] : [])]), [model, family, family.rows, node]);
+  const points = useMemo(() => pointsOf(model, [...family.shown, ...(node ? [node] : [])]), [model, family.shown, node]);
   const { module } = useModule(() => import("./map.js"), points.length > 0);
   if (!counts.length && !points.length) return null;
   return html`<section class="panels">

@@ -6,13 +6,13 @@ import { levelWord } from "./words.js";
 /** @import { SearchQuery } from "./types" */
 
 const HITS = 10;
-const PAUSE_MS = 150;
-const MAX_CHARACTERS = 200;
+export const PAUSE_MS = 150;
+export const MAX_CHARACTERS = 200;
 // One character of a script without spaces is a word.
 const UNSPACED = /[\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}\p{scx=Han}]/u;
 
-/** @param {string} text */
-const isLongEnough = (text) => [...text].length >= 2 || UNSPACED.test(text);
+/** Whether a text is searched for. @param {string} text */
+export const isLongEnough = (text) => [...text].length >= 2 || UNSPACED.test(text);
 
 /**
  * @param {{model: Model, path: string, onOpen: (path: string) => void}} props `path` of the node that is shown: the

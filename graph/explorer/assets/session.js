@@ -2,15 +2,15 @@
 // each the children of a node page by page, and the node that is shown. Its first requests are sent while the modules of
 // the page's parts still load, so it imports none of them, nor what takes time, such as the formats of words.js.
 import { Api, Failure, sentence } from "./api.js";
-import { documents, HIERARCHIES, parentOf, placeOf, prefixes, responseName, treeOf } from "./hierarchy.js";
+import { conditionsOf, documents, HIERARCHIES, parentOf, PLAIN, placeOf, prefixes, responseName, treeOf } from "./hierarchy.js";
 /** @import { Answer, Expected, GraphQLError } from "./api" */
-/** @import { Hierarchy } from "./hierarchy" */
-/** @import { AboveQuery, NodeQuery, RootsQuery } from "./types" */
+/** @import { Hierarchy, View } from "./hierarchy" */
+/** @import { AboveQuery, CountRootsQuery, NodeQuery, RootsQuery } from "./types" */
 
 /** A node in a list. The other members are counts by level and attributes.
  * @typedef {{path: string, key: string, name: string, level: string, childCount: number | null} & Record<string, any>} Row */
-/** @typedef {{field: string, direction: "ASC" | "DESC"}} Order */
-/** @typedef {{nodes: Row[], pageInfo: {hasNextPage: boolean, endCursor?: string | null}}} List */
+/** @typedef {{totalCount?: number | null, nodes: Row[], pageInfo: {hasNextPage: boolean, endCursor?: string | null}}} List */
+/** @typedef {NonNullable<NonNullable<CountRootsQuery["list"]>["facets"]>[number]} Facet */
 
 const PAGE = 100;
 const MAX_PAGES = 5; // of a family that is read again; the rest comes when it is scrolled into view
@@ -134,11 +134,24 @@ export class Model {
 
   /** @param {Family} family */
   async #page(family) {
-    const { roots, children } = this.documents;
-    const { data } = await this.#ask(family.path ? children : roots, this.#variables(family));
-    const { list, node } = /** @type {NodeQuery & RootsQuery} */ (data);
-    if (!family.path) return list;
-    return node?.path === family.path ? node.children : null; // a former path leads to another node
+    const { roots, children, descendants } = this.documents;
+    const document = !family.path ? roots : family.view.isDeep ? descendants : children;
+    const { data } = await this.#ask(document, { ...this.#variables(family), ...conditionsOf(family.view) });
+    return listIn(family, data);
+  }
+
+  /**
+   * The values that the nodes of a family have in a column, whatever the column itself is filtered by: the most frequent
+   * ones with their numbers. Null where the family is gone. Throws ApiError.
+   * @param {Family} family @param {string} facet @param {number} first @returns {Promise<Facet | null>}
+   */
+  async facet({ path, view }, facet, first) {
+    const { countRoots, countChildren, countDescendants } = this.documents;
+    const document = !path ? countRoots : view.isDeep ? countDescendants : countChildren;
+    const { where, level } = conditionsOf(view);
+    const variables = { path: path || undefined, first, where, level: facet === "LEVEL" ? null : level, fields: [facet] };
+    const { data } = await this.api.ask(document, variables);
+    return listIn({ path }, data)?.facets[0] ?? null;
   }
 
   /** Load families above a path by one query. @param {string} path @param {Family[]} families */
@@ -162,7 +175,9 @@ export class Model {
 
   /** @param {Family} family */
   #variables(family) {
-    const page = { first: PAGE, after: family.cursor, orderBy: family.order && [family.order] };
+    const { text, order: chosen } = family.view;
+    const order = chosen ?? (text ? { field: "RELEVANCE" } : null);
+    const page = { first: PAGE, after: family.cursor, orderBy: order && [order] };
     return family.path ? { path: family.path, ...page } : page;
   }
 
@@ -272,12 +287,16 @@ export class Model {
   }
 }
 
-/** The children of the node at `path`, or the roots where it is empty, as far as they are loaded. */
+/** The list of a family in an answer; null where its path is a former one, which leads to another node. @param {{path: string}} family @param {any} data */
+const listIn = ({ path }, { list, node }) => (!path ? list : node?.path === path ? node.children : null);
+
+/** The children of the node at `path`, or the roots where it is empty, in a view, as far as they are loaded. */
 export class Family {
-  /** @param {string} path @param {Order | null} [order] */
-  constructor(path, order = null) {
+  /** @param {string} path @param {View} [view] @param {Row[]} [former] what is shown until the first page is there */
+  constructor(path, view = PLAIN, former = []) {
     this.path = path;
-    this.order = order;
+    this.view = view;
+    this.former = former;
     /** @type {Row[]} */
     this.rows = [];
     /** @type {Row[]} rows that were reached by their address, and come somewhere after those that are loaded. */
@@ -285,6 +304,8 @@ export class Family {
     /** @type {string | null} */
     this.cursor = null;
     this.hasMore = true;
+    /** @type {number | null} of the whole list, null while that is not known. */
+    this.total = null;
     /** @type {Promise<void> | null} the page that is under way. */
     this.loading = null;
     this.error = "";
@@ -293,14 +314,20 @@ export class Family {
     this.paths = new Set();
   }
 
+  /** Its rows, or those that were there before while it loads. */
+  get shown() {
+    return this.rows.length || !this.hasMore || this.error ? this.rows : this.former;
+  }
+
   /** Append a page. @param {List} list */
-  take({ nodes, pageInfo }) {
+  take({ totalCount, nodes, pageInfo }) {
     const fresh = nodes.filter((row) => !this.paths.has(row.path));
     fresh.forEach((row) => this.paths.add(row.path));
     this.rows = [...this.rows, ...fresh];
     this.later = this.later.filter((row) => !this.paths.has(row.path));
     this.cursor = pageInfo.endCursor ?? null;
     this.hasMore = pageInfo.hasNextPage;
+    this.total = totalCount ?? null;
     this.error = "";
   }
 }

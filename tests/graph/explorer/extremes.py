@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from clade import Long, Node, attribute
+from clade import Date, Decimal, Long, Node, attribute
 from tests.graph.explorer.steps import EVIL
 
 BEYOND_DOUBLES = 2**53 + 1
@@ -35,9 +35,24 @@ class Part(Thing, under=[None, "self"]):
     serial: Long | None = attribute("Serial number.")
     serials: list[Long] | None = attribute("Former serial numbers.")
     count: Count | None = attribute("A count.")
+    maker: str | None = attribute("Maker.")
+    tags: list[str] | None = attribute("Tags.")
+    price: Decimal | None = attribute("Price.")
+    weight: int | None = attribute("Weight in grams.")
+    sold: bool | None = attribute("Whether it was sold.")
+    since: Date | None = attribute("First day.")
 
 
+MAKERS = [*[f"Maker {number:03}" for number in range(115)], *["Big"] * 5, *[EVIL] * 3, *['O\'Neil & "Söhne"'] * 2, " "]
+"""Of the wares on the shelf: more different ones than a menu shows, and such that are no plain text."""
+WARES = [
+    *({"maker": one, "price": f"{at}.50", "weight": at, "sold": at % 2 == 0} for at, one in enumerate(MAKERS)),
+    {"tags": ["red", "blue"], "since": "2026-01-02"}, {"tags": ["red"], "since": "2026-03-04"}, {"tags": ["blue"]}, {},
+]  # fmt: skip
 THINGS = [
+    (["Shelf"], "PART"),
+    *((["Shelf", f"W{number:03}"], "PART", f"Ware {number}", ware) for number, ware in enumerate(WARES)),
+    (["Shelf", "W000", "Screw"], "PART", "Screw", {"maker": "Big"}),
     *((CHAIN[: number + 1], "PART") for number in range(32)),
     *(([*CHAIN[:number], f"Beside {number}"], "PART") for number in range(1, 32)),
     (["Numbers"], "PART", "Numbers", NUMBERS),

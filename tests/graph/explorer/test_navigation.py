@@ -27,7 +27,7 @@ def test_dialogs_close_but_ask_before_they_discard_and_the_focus_goes_to_what_is
     expect(heading(page)).to_have_text("Nebraska")
     expect(heading(page)).to_be_focused()
     page.keyboard.press("Tab")
-    edit, population = page.get_by_role("button", name="Edit…"), page.get_by_label("Population")
+    edit, population = page.get_by_role("button", name="Edit…"), page.get_by_role("textbox", name="Population")
     expect(edit).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_selector("dialog form")

@@ -42,7 +42,7 @@ def test_a_node_is_created_edited_restored_renamed_moved_and_deleted_each_after_
     expect(line(page, "New root")).to_be_visible()
 
     opened(page, "Add child…")
-    page.get_by_label("Level").select_option("CITY")
+    page.get_by_label("Level", exact=True).select_option("CITY")
     expect_told_at(
         page,
         Population=("12,50", "“12,50” is no whole number."),
@@ -214,11 +214,11 @@ def test_every_kind_of_attribute_is_written_and_what_is_refused_stays_as_it_was_
     expect_told_at(page, Area=("0.25", "0.25.* is less than the minimum 0.5"))
     fill(page, Area="12.5", Rent="12.50")
     expect_refused_at(page, "Opened", "1989-12-31", "rangeUnderflow", min="1990-01-01")
-    page.get_by_label("Opened").press("Delete")  # the month alone
+    page.get_by_label("Opened", exact=True).press("Delete")  # the month alone
     press(page, "Preview")
-    expect_marked(page.get_by_label("Opened"), "badInput")
+    expect_marked(page.get_by_label("Opened", exact=True), "badInput")
     fill(page, Opened="2020-02-03")
-    page.get_by_label("Weekday").select_option("MONDAY")
+    page.get_by_label("Weekday", exact=True).select_option("MONDAY")
     greeting = page.get_by_role("group", name="Greeting")
     greeting.get_by_role("button").click()
     greeting.get_by_label("Language", exact=True).fill("de")
