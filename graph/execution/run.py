@@ -191,8 +191,9 @@ class Run:
         if isinstance(resolve, RootsField):
             return await resolve.read(request, given)
         if isinstance(resolve, SearchField):
-            counts = root.connection is not None and root.connection.counts
-            return await resolve.find(request, given, Selected(self._look_ahead.selection(root.selected), counts))
+            below, page = self._look_ahead.selection(root.selected), root.connection
+            selected = Selected(below, counts=False) if page is None else Selected(below, page.counts, page.has_total)
+            return await resolve.find(request, given, selected)
         found = resolve(None, SimpleNamespace(context=self._context), **given)
         found = await found if isawaitable(found) else found
         return found if root.many else [] if found is None else [found]

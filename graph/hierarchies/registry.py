@@ -40,7 +40,7 @@ OWN_TYPES = frozenset(
     "StringCondition IntCondition LongCondition FloatCondition DecimalCondition BooleanCondition DateCondition "
     "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
     "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
-    "KeyCondition PathCondition NameCondition NearCondition "
+    "KeyCondition PathCondition NameCondition NearCondition SearchCondition "
     "Localized LocalizedText LocalizedTextInput Money MoneyInput Url ListFacet ListFacetValue "
     "HierarchyInfo HierarchyName HierarchyLevel HierarchyAttribute NodeLevel TreeNode TreeChangeEvent "
     "TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy UserError UserErrorCode "
@@ -292,6 +292,8 @@ def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
 def _check_attributes(cls: type[Node], level: type[Node]) -> None:
     """Refuse an attribute whose field would take the place of another one, and an enum that GraphQL cannot have."""
     taken = {camel(name): "every node" for name in RESERVED}
+    if cls.search is not None:
+        taken |= dict.fromkeys(("search", "relevance"), "a list of a hierarchy with search=")
     if cls.location is not None:
         taken |= dict.fromkeys(("near", "distance"), "a list of a hierarchy with location=")
     for name in (*level.attributes, *level.computed):

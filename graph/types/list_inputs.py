@@ -19,6 +19,7 @@ from resolvers.sorting.children import ChildrenParser
 from resolvers.sorting.facets import FacetField
 from resolvers.sorting.near import MAX_KILOMETERS, NearValue, distance_from
 from resolvers.sorting.ordering import PlaceOrder
+from resolvers.sorting.search_comparison import SearchValue, relevance_of
 from resolvers.sorting.values import NodeValue
 from store.model.attributes import Kind
 
@@ -61,6 +62,7 @@ _ABOUT = {
     "level": "Level, in the order in which the hierarchy defines them.",
     "child_count": "Number of children.",
     "updated_at": "Time of the last change of the content.",
+    "relevance": "Order of the search that stands directly in `where`, the best match first.",
     "distance": "Distance from the point of the `near` that stands directly in `where`.",
 }
 _LANGUAGES = "Language tags of BCP 47 in order of preference; omitted for the default names."
@@ -104,6 +106,9 @@ class ListInputs:
         values: dict[str, Any] = {camel(name): value for name, value in self._compared.items()}
         levels = self._cls.definition().levels.values()
         values["children"] = ChildrenParser(tuple([(one.name, one.under) for one in levels]))
+        if self._cls.search is not None:
+            orders["RELEVANCE"] = relevance_of
+            values["search"] = SearchValue(self._cls.definition())
         if self._cls.location is not None:
             orders["DISTANCE"] = distance_from
             values["near"] = NearValue(self._cls.definition(), tuple(map(camel, self._cls.location)))
@@ -128,6 +133,7 @@ class ListInputs:
     def _order(self) -> Any:
         about = self._about
         named = {name: value.name for name, value in self._sorted.items()} | {one.name: one.value for one in PlaceOrder}
+        named |= {"RELEVANCE": "relevance"} if self._cls.search else {}
         named |= {"DISTANCE": "distance"} if self._cls.location else {}
         members = {name: (name, about[value]) for name, value in named.items()}
         text = f"Values that lists of the hierarchy {self._cls.name} sort by."
@@ -150,6 +156,8 @@ class ListInputs:
             "path": (PathCondition | None, "Condition on `path`; only these are read."),
             "children": (self._of_children(made) | None, "Condition on the children, which are read; not in itself."),
         }
+        if self._cls.search is not None:
+            parts["search"] = (SearchCondition | None, "Matches a text, as in a search.")
         if self._cls.location is not None:
             parts["near"] = (NearCondition | None, "Lies near a point, by its coordinates.")
         for value in self._compared.values():
@@ -204,6 +212,14 @@ def _of_key(title: str, kind: Any, starts_with: str) -> Any:
     return _operators(title, _typed(operators, kind), text)
 
 
+SearchCondition: Any = input_type(
+    "SearchCondition",
+    "A text to search for, as searches do.",
+    {
+        "text": (str, "Beginnings of words, in any order; without a word it is met by no node."),
+        "languages": (list[str] | None, "Search only names in these languages (tags of BCP 47) and default names."),
+    },
+)
 NearCondition: Any = input_type(
     "NearCondition",
     "A circle on a sphere with the Earth's mean radius.",

@@ -34,7 +34,9 @@ from store.model.keys import MAX_SORT_KEY_BYTES, KeyRange, just_after, prefix_en
 from store.model.records import Record
 
 _PREFIX_BYTES = 7  # the kind of the list, and a digest of its owner
-_MAX_VALUES_BYTES = MAX_ORDER_FIELDS * (6 * MAX_SORTED_CHARACTERS + 3) + 2  # of a sorted list: JSON, then a new line
+_RELEVANCE_BYTES = 500  # by which a place in the order of a search may be longer than any other value
+# Of a sorted list: JSON, then a new line.
+_MAX_VALUES_BYTES = MAX_ORDER_FIELDS * (6 * MAX_SORTED_CHARACTERS + 3) + _RELEVANCE_BYTES + 2
 MAX_SPANS = 10  # of one list: each is a Query of its own; a condition of more is read as one span, and tested
 _MAX_POSITION_BYTES = 3 * MAX_SORT_KEY_BYTES  # of a grant root: its level, its key and its path
 MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + _MAX_VALUES_BYTES + _MAX_POSITION_BYTES) * 4 // 3)  # in base64

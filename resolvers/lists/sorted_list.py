@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, overload
 import msgspec
 from msgspec.structs import astuple
 
+from resolvers.lists.ancestor_words import with_ancestors
 from resolvers.lists.arguments import (
     ConnectionArguments,
     CursorKind,
@@ -36,6 +37,7 @@ from resolvers.sorting.children import child_key, comparisons_in
 from resolvers.sorting.conditions import Condition, check_levels, key_position, tested
 from resolvers.sorting.facets import FacetsRequest, ListFacet, count_facets
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue, of_each
+from resolvers.sorting.search_comparison import searches_in
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, CladeError, shorten
 from store.model.records import Record
@@ -223,8 +225,10 @@ async def read_sorted(request: Request, lists: Sequence[ListRequest], readers: R
     outcomes = iter(await readers.pages(request, parts) if parts else ())
     for one in makings:
         one.take(list(islice(outcomes, len(one.parts))))
+    if searched := [one for one in makings if one.needs_ancestors]:
+        await _take_ancestors(request, searched)
     if filtered := [one for one in makings if one.needs_children]:
-        nodes = [(one.requested, one.read_nodes) for one in filtered]
+        nodes = [(one.requested, one.where, one.read_nodes) for one in filtered]
         for one, found_children in zip(filtered, await read_children(request, nodes, readers.asked), strict=True):
             one.take_children(found_children)
     if ordered := [one for one in makings if one.needs_places]:
@@ -235,6 +239,18 @@ async def read_sorted(request: Request, lists: Sequence[ListRequest], readers: R
         if number % CHUNK_LENGTH == CHUNK_LENGTH - 1:
             await yield_to_loop()
     return pages
+
+
+async def _take_ancestors(request: Request, makings: Sequence["_Making"]) -> None:
+    """Give conditions the words of ancestors that they depend on, or their lists the error of that."""
+    try:
+        found = await with_ancestors(request, [(one.requested, one.where, one.read_nodes) for one in makings])
+    except Exception as error:  # also of a failed read
+        for one in makings:
+            one.error = error
+    else:
+        for one, where in zip(makings, found, strict=True):
+            one.where = where
 
 
 def _check_conditions(request: Request, makings: Sequence["_Making"]) -> None:
@@ -259,8 +275,8 @@ class _Making:
     """The page of one list, as it is made of what was cached, and of what is read.
 
     `whole` is the whole list, or those of its nodes that may meet the conditions; None where it is not needed, or not
-    read. `_where` is the condition, with what was read for its conditions on children, `_more` the number of nodes that
-    were read beside the list, and `_places` are those of its nodes in position order.
+    read. `where` is the condition, with what was read for it, `_more` the number of nodes that were read beside the
+    list, and `_places` are those of its nodes in position order.
     """
 
     def __init__(self, request: Request, requested: ListRequest) -> None:
@@ -269,7 +285,7 @@ class _Making:
         self.error: Exception | None = None
         self._plain: Outcome | None = None
         self._cached: dict[Hashable, Made] = {}
-        self._where, self._more = requested.relation.arguments.where, 0
+        self.where, self._more = requested.relation.arguments.where, 0
         self._between: list[Outcome] = []
         self._met: Sequence[Record] | None = None
         self._places: Places = {}
@@ -289,6 +305,11 @@ class _Making:
     @property
     def may_use_items(self) -> bool:
         return self.error is None and not self.requested.relation.is_cacheable
+
+    @property
+    def needs_ancestors(self) -> bool:
+        """Whether conditions depend on the words of ancestors."""
+        return isinstance(self.whole, Page) and self.error is None and bool(searches_in(self.where))
 
     @cached_property
     def parts(self) -> list[ListRequest]:
@@ -316,14 +337,14 @@ class _Making:
 
     @property
     def needs_children(self) -> bool:
-        return isinstance(self.whole, Page) and any(comparisons_in(self._where))
+        return isinstance(self.whole, Page) and self.error is None and any(comparisons_in(self.where))
 
     def take_children(self, found: tuple[Condition, int] | Exception) -> None:
         """Take what was read for the conditions on children, and how many nodes these are."""
         if isinstance(found, Exception):
             self.error = found
         else:
-            self._where, self._more = found
+            self.where, self._more = found
 
     @property
     def needs_places(self) -> bool:
@@ -400,7 +421,7 @@ class _Making:
         missing = [key for key in requested.result_keys if key not in self._cached]
         made: dict[Hashable, Made] = {}
         asked = [one for one in relation.facets if (*requested.sorted_key, one) in missing]
-        counted = await count_facets(whole.records, self._where, asked) if asked else {}
+        counted = await count_facets(whole.records, self.where, asked) if asked else {}
         for one, facets in counted.items():
             made[(*requested.sorted_key, one)] = CountedFacets(facets, size, partitions)
         if requested.sorted_key in missing:
@@ -413,7 +434,7 @@ class _Making:
     async def _meeting(self) -> Sequence[Record]:
         """The nodes that meet the conditions."""
         if self._met is None:
-            self._met = self.read_nodes if self._where is None else await tested(self.read_nodes, self._where.test)
+            self._met = self.read_nodes if self.where is None else await tested(self.read_nodes, self.where.test)
         return self._met
 
     async def _sorted(self, size: int, partitions: frozenset[str]) -> SortedList:

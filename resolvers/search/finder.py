@@ -41,6 +41,7 @@ from store.search.words import partition
 
 MAX_MOVED = 1_000  # nodes; where more were moved, repair makes their items unnecessary
 MAX_HITS = 100
+MAX_COUNTED = 200  # candidates that are all read where `totalCount` is selected: one BatchGetItem more than the hits
 MAX_SEARCHED_NODES = 2_000  # that are read themselves where the items prove nothing, or are not all the caller's
 ATTEMPTS = 3  # to read candidates, since some do not match any more
 
@@ -198,11 +199,15 @@ class Hit(NamedTuple):
 
 class Selected(NamedTuple):
     """What is selected of the hits: `below` are their relations, None if that is not known; `counts` is whether
-    `descendantCount` is, which roots have in the versions of their trees.
+    `descendantCount` is, which roots have in the versions of their trees; `total` whether `totalCount` is.
     """
 
     below: Selection | None = None
     counts: bool = True
+    total: bool = False
+
+
+Nodes = Mapping[Key, Record | Exception | None]
 
 
 class Reading(Enum):
@@ -248,6 +253,7 @@ class Finder(ABC, Generic[A]):
     | 1 | the node below which is searched; what is to be known of moves, and items |
     | 2 | more items, where the first prove nothing |
     | 3 | the hits |
+    | 4, 5, 6 | what `further` reads, and its hits |
 
     Where each tree is searched by itself, the items come in the second round alone, since their partition depends on a
     node. So they do for a caller who may read a part, if they are all hers; all nodes of a small part are read instead.
@@ -259,6 +265,10 @@ class Finder(ABC, Generic[A]):
     def __init__(self, request: Request, hierarchy: Hierarchy, asked: A, selected: Selected) -> None:
         self._request, self._hierarchy, self._asked, self._selected = request, hierarchy, asked, selected
         self._is_by_tree = is_by_tree(hierarchy)
+        self.total: int | None = 0
+        """The number of all nodes that match, None where that is not known."""
+        self.are_known = False
+        """Whether the candidates are all nodes that match, wherever they are in the result; `candidates` sets it."""
 
     @abstractmethod
     def place(self, record: Record) -> Place | None:
@@ -275,6 +285,14 @@ class Finder(ABC, Generic[A]):
         `read` are the items of the last `ranges`. More are read only after those of `Reading.FIRST`.
         """
 
+    async def settled(self, hits: Sequence[Hit], own: Nodes, *, is_strong: bool) -> list[Hit]:
+        """Those of some hits that match, where that depends on further nodes; `own` are nodes that were read."""
+        return list(hits)
+
+    async def further(self, scope: Scope, *, is_strong: bool) -> tuple[Sequence[Pointer], bool]:
+        """More items, of nodes that come after all other hits, and whether none is missing there."""
+        return [], True
+
     async def find(self) -> tuple[list[Hit], bool]:
         """The hits with what is selected of them, and whether it is proven that no other node belongs among them.
 
@@ -286,7 +304,7 @@ class Finder(ABC, Generic[A]):
         granted = grant_roots(request.grants, name)
         if self._is_by_tree and not asked.under and granted is None:
             raise BadInput(f"Each tree of {name} is searched separately; give the path of a node as under.")
-        if asked.first == 0 or granted == []:
+        if (asked.first == 0 and not self._selected.total) or granted == []:
             return [], True
         hits, complete = await (self._find_in_all() if granted is None else self._find_in_part(granted))
         request.budget.spend_nodes(len(hits), "The nodes that are found")
@@ -337,12 +355,29 @@ class Finder(ABC, Generic[A]):
 
     async def _find(self, scope: Scope, read: Sequence[Sequence[Item]], *, is_strong: bool) -> tuple[list[Hit], bool]:
         """The hits in a scope by these items, or if they prove nothing of a small one, by all of its nodes."""
+        first = self._asked.first
         pointers, complete = await self.candidates(scope, read)
         complete = complete and (scope.subtrees is None or scope.moves is not None)
         if not complete and are_small(scope.subtrees):
             return await self._all_below(scope), True
-        hits, are_all = await self._first_of(pointers, scope, is_strong=is_strong)
-        return hits, complete and are_all
+        size, is_counted = self._size(pointers, 0, are_known=complete and self.are_known)
+        hits, are_all = await self._first_of(pointers, size, scope, is_strong=is_strong)
+        complete = complete and are_all
+        if is_counted or len(hits) < first:
+            pointers, are_known = await self.further(scope, is_strong=is_strong)
+            if not are_known and len(hits) < first and are_small(scope.subtrees):
+                return await self._all_below(scope), True
+            size, is_counted = self._size(pointers, len(hits), are_known=is_counted and are_known)
+            others, are_all = await self._first_of(pointers, size, scope, is_strong=is_strong)
+            complete = complete and (len(hits) >= first or (are_known and are_all))
+            hits += others
+        self.total = len(hits) if is_counted else None
+        return await self._counted(hits[:first]), complete
+
+    def _size(self, found: Sequence[Pointer], before: int, *, are_known: bool) -> tuple[int, bool]:
+        """How many of the candidates are read, after the hits `before` them, and whether that is to count them all."""
+        is_counted = self._selected.total and are_known and before + len(found) <= MAX_COUNTED
+        return (len(found) if is_counted else max(0, self._asked.first - before)), is_counted
 
     def _too_large(self, subtrees: Sequence[Subtree]) -> BadInput:
         nodes, name = sum([one.record.subtree_size for one in subtrees]), self._hierarchy.name
@@ -379,21 +414,24 @@ class Finder(ABC, Generic[A]):
 
     # -- hits ----------------------------------------------------------------------------------------------------------
 
-    async def _first_of(self, found: Sequence[Pointer], scope: Scope, *, is_strong: bool) -> tuple[list[Hit], bool]:
+    async def _first_of(
+        self, found: Sequence[Pointer], size: int, scope: Scope, *, is_strong: bool
+    ) -> tuple[list[Hit], bool]:
         """The nodes of the first candidates, in order: one BatchGetItem with the ancestors that are selected.
 
         Nodes that do not match any more are replaced by the next candidates, in so many ATTEMPTS in all; the second
         value is False where that did not end. A node that is not at the key in its item is looked up by its id.
         """
         hits: list[Hit] = []
-        ahead, size = list(found), self._asked.first
+        ahead = list(found)
         for _ in range(ATTEMPTS):
             some, ahead = ahead[: size - len(hits)], ahead[size - len(hits) :]
             if not some:
                 break
-            for record in await self._nodes(some, is_strong=is_strong):
-                hits += self._hit(record, scope)
-        return await self._counted(sorted(hits)), len(hits) == size or not ahead
+            records = await self._nodes(some, is_strong=is_strong)
+            some_hits = [hit for record in records for hit in self._hit(record, scope)]
+            hits += await self.settled(some_hits, {}, is_strong=is_strong)
+        return sorted(hits), len(hits) == size or not ahead
 
     async def _all_below(self, scope: Scope) -> list[Hit]:
         """The first matching nodes of a small scope, all of whose nodes are read."""
@@ -404,7 +442,10 @@ class Finder(ABC, Generic[A]):
             async for chunk in in_chunks(records):
                 for record in chunk:
                     hits += self._hit(record, scope) if one.itself or record.sk != one.record.sk else []
-        return await self._counted(sorted(hits)[: self._asked.first])
+        own: Nodes = {record.key: record for records in found for record in records}
+        hits = sorted(await self.settled(hits, own, is_strong=True))
+        self.total = len(hits)
+        return await self._counted(hits[: self._asked.first])
 
     def _hit(self, record: Record | None, scope: Scope) -> list[Hit]:
         """The hit of a node; none of a level that the class does not define, which it does not serve."""
@@ -413,10 +454,10 @@ class Finder(ABC, Generic[A]):
         return [] if record is None or place is None else [Hit(place, record)]
 
     async def _nodes(self, some: Sequence[Pointer], *, is_strong: bool) -> list[Record | None]:
-        """The nodes of these candidates, with their ancestors that are selected."""
-        below = self._selected.below
+        """The nodes of these candidates, with the ancestors that are selected of as many as are returned."""
+        below, shown = self._selected.below, self._asked.first
         kinds = set() if below is None else kinds_for_all_levels(below, self._hierarchy)
-        return await pointed_nodes(self._request, self._hierarchy.name, some, kinds, is_strong=is_strong)
+        return await pointed_nodes(self._request, self._hierarchy.name, some, kinds, shown, is_strong=is_strong)
 
     async def _counted(self, hits: list[Hit]) -> list[Hit]:
         """The same hits, with their counts where these are selected."""

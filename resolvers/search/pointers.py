@@ -38,23 +38,27 @@ async def pointed_nodes(
     hierarchy: str,
     some: Sequence[Pointer],
     kinds: set[RelationKind],
+    shown: int | None = None,
     *,
     is_strong: bool,
 ) -> list[Record | None]:
     """The nodes of these search items, None for those that are gone or hidden: eventually consistent, as the items,
     unless a large move is running.
 
-    Their ancestors are read with them, as far as relations of these kinds lead to them.
+    Ancestors of the first ones, as many as are `shown`, are read with them, as far as relations of these kinds lead to
+    them.
     """
     state, cache = request.state, request.state.pages.cache
     keys = [present_key(cache, one.key) for one in some]
-    above = [above for key in keys for above in selected_keys(key, kinds)]
+    above = [above for key in keys[:shown] for above in selected_keys(key, kinds)]
     nodes = await (state.current_nodes if is_strong else state.weak_nodes)([*keys, *above])
     raise_first_error([nodes[key] for key in keys])
     found: list[Record | None] = []
     for key, one in zip(keys, some, strict=True):
         record = nodes[key]
         found.append(record if isinstance(record, Record) and record.id == one.id else None)
+        if found[-1] is not None and found[-1].key != key:  # a running move has taken it away
+            _learn(cache, one.key, found[-1].key)
     missing = [index for index, record in enumerate(found) if record is None]
     if missing:
         elsewhere = await find_spent(request, [((hierarchy, some[index].id), NOTHING) for index in missing])

@@ -236,25 +236,29 @@ class CachedPages:
     """The part of the page cache that one attempt at a response may use: what its `validators` validate.
 
     `cache` is all of it, for hints, and `versions` are those that the process has seen. `has_lookups` is whether
-    results of lookups are in this part: not where running moves or grants hide nodes.
+    results of lookups are in this part: not where running moves or grants hide nodes. With a `scope` its pages are
+    apart from all others: what others have read may depend on what a caller may not see, and would show in her reads.
     """
 
     def __init__(self, page_cache: PageCache, validators: StoreValidators | TreeValidators, usage: ReadUsage) -> None:
         self.versions = page_cache.tree_versions
-        self.has_lookups = True
+        self.has_lookups, self.scope = True, b""
         self.cache, self._validators, self._usage = page_cache, validators, usage
 
     def get(self, partition: Partition, key: Hashable) -> Any:
         """The page at a key, if nothing was written to its partition since it was read; else None."""
-        return self.cache.page(key, self._validators.of(partition))
+        return self.cache.page(self._scoped(key), self._validators.of(partition))
 
     def of_lists(self, keys: Sequence[ListKey]) -> list[Any]:
         """The pages at these keys, as `get`."""
-        return self.cache.pages(keys, self._validators.of_lists(keys))
+        return self.cache.pages(list(map(self._scoped, keys)) if self.scope else keys, self._validators.of_lists(keys))
 
     def put(self, partition: Partition, key: Hashable, page: Any, records: int = 1) -> None:
         """Cache a page of so many records, if it has a validator."""
-        self.cache.put_page(key, self._validators.of(partition), page, records)
+        self.cache.put_page(self._scoped(key), self._validators.of(partition), page, records)
+
+    def _scoped(self, key: Hashable) -> Hashable:
+        return (self.scope, key) if self.scope else key
 
     def lookups(self, keys: Iterable[tuple[str | None, Hashable]]) -> list[Any] | None:
         """The results of lookups at all of these partitions and keys; None if one has to be read."""

@@ -74,7 +74,7 @@ class ReadState:
     def restrict_to(self, grants: Grants) -> None:
         """Show only what is granted; to be called before anything is read."""
         self.grants, self.filter = grants, VisibilityFilter(grants)
-        self.pages.has_lookups = False
+        self.pages.has_lookups, self.pages.scope = False, grants.digest
 
     def end(self) -> None:
         """Cancel all reads and drop what was read; no read that is shared begins any more."""

@@ -30,7 +30,7 @@ search verifies what it finds by reading the nodes.
 
 import re
 import unicodedata
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import NamedTuple, cast
@@ -193,26 +193,35 @@ class SearchText(NamedTuple):
         texts = [whole, *[text for pair in chosen for text in pair], *([] if long else [whole.replace("+", "")])]
         return list(dict.fromkeys(texts)), chosen
 
-    def match(self, names: "tuple[str, ...] | list[str]", words: str) -> int | None:
-        """How well folded names, and further folded words, match: 0 where a name is the text, 1 where one begins with
-        it, 2 where all its words match, None otherwise.
-        """
+    @property
+    def first_pair(self) -> list[str]:
+        """One of these pairs of the first word; of a word without parts they are one."""
+        word = self.words[0]
+        return list(dict.fromkeys([max(word.split("-"), key=len), word.replace("-", "")]))
+
+    def unmet(self, names: Sequence[str], words: str) -> list[int]:
+        """The numbers of its words that begin no word of folded names and of further folded words."""
         text = "+" + "+".join([*names, words])
-        has_signs = "-" in text
-        if has_signs:
+        if "-" in text:
             text = _together(text)
-        for whole, parts in self.patterns:
-            if whole not in text and not (parts and all(part in text for part in parts)):
-                return None
-        if has_signs or "-" in self.folded:
+        return [
+            number
+            for number, (whole, parts) in enumerate(self.patterns)
+            if whole not in text and not (parts and all(part in text for part in parts))
+        ]
+
+    def rank(self, names: Sequence[str]) -> int:
+        """How well it matches folded names: 0 where one is the text, 1 where one begins with it, else 2."""
+        if "-" in self.folded or any("-" in name for name in names):
             found = [match for name in names if (match := _readings(self.folded).match(name))]
             return 2 if not found else int(all(match.end() < len(match.string) for match in found))
         if self.folded in names:
             return 0
-        for name in names:
-            if name.startswith(self.folded):
-                return 1
-        return 2
+        return 1 if any(name.startswith(self.folded) for name in names) else 2
+
+    def match(self, names: Sequence[str], words: str) -> int | None:
+        """How well folded names, and further folded words, match: as `rank`, None where not all words are met."""
+        return None if self.unmet(names, words) else self.rank(names)
 
 
 class Words(NamedTuple):
@@ -274,13 +283,15 @@ class Words(NamedTuple):
         """The different words that are no name."""
         return list(dict.fromkeys([word for words in self.others.values() for word in words]))
 
-    def match(self, text: SearchText, languages: list[str] | None = None) -> int | None:
-        """As `SearchText.match`; with `languages` only the default name, the key and names in these are searched."""
+    def searched(self, languages: Sequence[str] | None) -> tuple[list[str], str]:
+        """The folded names and the further words that are searched: with `languages` only the default name, the key and
+        names in these.
+        """
         names = self.names
         if languages is not None and len(names) > 1:
             taken = {"", KEY, *[found for one in languages if (found := lookup(names, [one])) is not None]}
             names = {language: name for language, name in names.items() if language in taken}
-        return text.match(list(names.values()), "+".join(self.other_words))
+        return list(names.values()), "+".join(self.other_words)
 
     def beginnings(self) -> dict[str, tuple[bool, bool]]:
         """The beginnings of words, each with whether it is a whole name, and whether a name begins with it."""

@@ -27,7 +27,7 @@ from graph.operation.context import Context
 from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller
-from resolvers.search import finder, near_list, words
+from resolvers.search import finder, item_lists, words
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
@@ -95,8 +95,8 @@ common = settings(suppress_health_check=list(HealthCheck), deadline=None, phases
 def small_limits(monkeypatch):
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", NODES)
     monkeypatch.setattr(finder, "MAX_MOVED", MOVED)
-    monkeypatch.setattr(near_list, "MAX_ITEMS", ITEMS)
-    monkeypatch.setattr(near_list, "MIN_NODES", 0)
+    monkeypatch.setattr(item_lists, "MAX_ITEMS", ITEMS)
+    monkeypatch.setattr(item_lists, "MIN_NODES", 0)
     monkeypatch.setattr(words, "_limits", lambda texts, first, **_: (ITEMS, ITEMS))
 
 
@@ -213,11 +213,14 @@ def every_field(kind: Any, expanded: set[str]) -> Iterator[str]:
 
 
 QUERY = core_schema(schema_of(*CLASSES.values())[0]).query_type
+ABOVE = ("top", "above", "other")  # words of her grant root, and of nodes above it in either world
 OWN = {name: [*every_field(get_named_type(QUERY.fields[f"{name}Node"].type), set())] for name in CLASSES}
 """All that can be asked of a node."""
-FOUND = "nodes { path } complete"
+FOUND, TOTAL = "nodes { path } complete", "nodes { path } complete totalCount"
 NEAR = """(where: {near: {latitude: 10, longitude: 20, kilometers: 60}}, orderBy: {field: DISTANCE}, first: 3) {
     totalCount edges { kilometers node { path } } }"""
+SEARCH = """(where: {search: {text: "%s"}}, orderBy: {field: RELEVANCE}, first: 3) {
+    totalCount edges { cursor node { path } } facets(fields: [LEVEL]) { values { value count } } }"""
 COUNTED = "facets(fields: [LEVEL]) { missingCount values { value count } }"
 LISTS = ("", "(first: 2)", "(last: 2)", "(orderBy: {field: KEY, direction: DESC})", '(where: {key: {gte: "n001"}})')
 LISTS += ("(orderBy: {field: POSITION, direction: DESC}, first: 2)", '(where: {children: {some: {name: {gte: "a"}}}})')
@@ -255,17 +258,23 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
         add("deletedNode", [node_id], "path")
         under = f'under: "{format_path(path)}"'
         for first in (1, 10, 100):
-            add(f"search{title}", [f'(text: "lamp", {under}, first: {first})'], FOUND)
+            add(f"search{title}", [f'(text: "lamp", {under}, first: {first})'], TOTAL)
+            add(f"search{title}", [f'(text: "lamp {word}", {under}, first: {first})' for word in ABOVE], FOUND)
         at_place = f"path children{NEAR} descendants{NEAR}"
         add(f"{hierarchy}Node", [at], at_place)
+        for text in ("lamp", *[f"lamp {word}" for word in ABOVE]):
+            add(f"{hierarchy}Node", [at], f"path children{SEARCH % text} descendants{SEARCH % text}")
         add(
             "_entities",
             [f'(representations: [{{__typename: "{outer.title()}", path: "{format_path(path)}"}}])'],
             "__typename",
         )
-    for text, first in itertools.product(("lamp", "l", "lamp 0", "lamp n", "omaha"), (1, 10, 100)):
-        add(f"search{title}", [f'(text: "{text}", first: {first})'], FOUND)
-    found[many] += [f"{{ {many}{NEAR.replace('(', f'({level}', 1)} }}" for level in ("", f"level: {inner}, ")]
+    texts = ("lamp", "l", "lamp 0", "lamp n", "omaha", *[f"lamp {word}" for word in ABOVE])
+    for text, first in itertools.product(texts, (1, 10, 100)):
+        add(f"search{title}", [f'(text: "{text}", first: {first})'], TOTAL if len(text) > first else FOUND)
+    lists = [NEAR, *[SEARCH % text for text in texts]]
+    for one, level in itertools.product(lists, ("", f"level: {inner}, ")):
+        found[many] += [f"{{ {many}{one.replace('(', f'({level}', 1)} }}"]
     add(f"{many}ByPath", [f'(paths: ["{format_path(top)}", "H", "T/no"])'], "path")
     add("nodes", [f'(ids: ["{hierarchy}:{"-".join(top)}", "{hierarchy}:H", "{hierarchy}:no"])'], "id")
     add("hierarchies", [""], "name mayWrite searchNeedsUnder")

@@ -201,14 +201,23 @@ def _search(session: Session, step: Step) -> None:
     shown = len(session.shown)
     got = ask(session, step, field, SEARCH)
     ids = [node["id"] for node in got["nodes"]]
-    must = {node["id"] for node in scope if all(_begins(node, word, step) for word in words)}
-    may = {node["id"] for node in scope if all(_contains(node, word) for word in words)}
+    lines = {node["id"]: [node, *trees.ancestors(node)] for node in scope}
+    own = {node["id"] for node in scope if all(_begins(node, word, step) for word in words)}
+    must = {id for id, line in lines.items() if _begins_above(line, words, step)} | own
+    may = {id for id, line in lines.items() if all(any(_contains(one, word) for one in line) for word in words)}
     if not set(ids) <= may or len(set(ids)) != len(ids) or len(ids) > step["first"]:
         session.wrong(SEARCH, [trees.path(trees.nodes[id]) for id in may], ids)
     if got["complete"] and len(ids) < step["first"] and not must <= set(ids):
         session.wrong(SEARCH, sorted(must), ids)
     session.counts["searches complete" if got["complete"] else "searches not complete"] += 1
-    ranks = [(_rank(trees.nodes[id], step), len(trees.keys(trees.nodes[id]))) for id in ids]
+    doubtful = {
+        id for id, (node, *_) in lines.items() if id not in own and all(_contains(node, word) for word in words)
+    }
+    ranks = [
+        (_rank(trees.nodes[id], step) if id in own else 3, len(trees.keys(trees.nodes[id])))
+        for id in ids
+        if id not in doubtful
+    ]
     if ranks != sorted(ranks):
         session.wrong(BEST, sorted(ranks), [*zip(ranks, ids, strict=True)])
     del session.shown[shown:]
@@ -234,6 +243,15 @@ def _names(node: Node, step: Step) -> list[str]:
 def _begins(node: Node, word: list[str], step: Step) -> bool:
     texts = [*(name[:100] for name in _names(node, step)), node["key"], (node["values"].get("note") or "")[:100]]
     return folding.begins(word, [each for text in texts for each in folding.clear_words(text)])
+
+
+def _begins_above(line: list[Node], words: list[list[str]], step: Step) -> bool:
+    """ "The first word begins a word of the node, each other one a word of the node or of an ancestor" (find-nodes.md);
+    of texts all of whose words are clear.
+    """
+    if len(words) < len(step["text"].split()):
+        return False
+    return _begins(line[0], words[0], step) and all(any(_begins(one, word, step) for one in line) for word in words)
 
 
 def _contains(node: Node, word: list[str]) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
-from resolvers.search import candidates, near_list
+from resolvers.search import candidates, item_lists, near_list
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from store.checking.check import Check
@@ -205,17 +205,18 @@ async def check(client: Client, asked: Question, size: int) -> None:
         assert found == whole, (asked, step)
 
 
+async def none(*_: object) -> None:
+    """No candidates: the list is read whole."""
+
+
 @pytest.fixture(params=["by items", "in memory"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How lists are read, whatever would be cheaper."""
-
-    async def whole(*_: object) -> None:
-        return None
-
-    for name, value in {"MIN_NODES": 0, "NODE_PRICE": 0, "MAX_KILOMETERS": 2_000}.items():
-        monkeypatch.setattr(near_list, name, value)
+    monkeypatch.setattr(item_lists, "MIN_NODES", 0)
+    monkeypatch.setattr(item_lists, "NODE_PRICE", 0)
+    monkeypatch.setattr(candidates, "MAX_KILOMETERS", 2_000)
     if request.param == "in memory":
-        monkeypatch.setattr(candidates, "read_near", whole)
+        monkeypatch.setattr(candidates, "found_by_items", none)
     return str(request.param)
 
 
@@ -249,7 +250,7 @@ async def test_while_a_subtree_moves_both_ways_find_the_same_side(store, monkeyp
     async def ask(_: int) -> None:
         answers = []
         for least in (0, 1_000_000):
-            monkeypatch.setattr(near_list, "MIN_NODES", least)
+            monkeypatch.setattr(item_lists, "MIN_NODES", least)
             replies = [
                 await Client(store, Location).ask(FIELDS["descendants"], path=path, where=where, order=order)
                 for path in ("FJ", "US", "Fiji")
@@ -259,8 +260,8 @@ async def test_while_a_subtree_moves_both_ways_find_the_same_side(store, monkeyp
         assert answers[0] == answers[1]
         seen.append(answers[0])
 
-    monkeypatch.setattr(near_list, "MAX_KILOMETERS", 2_000)
-    monkeypatch.setattr(near_list, "NODE_PRICE", 0)
+    monkeypatch.setattr(candidates, "MAX_KILOMETERS", 2_000)
+    monkeypatch.setattr(item_lists, "NODE_PRICE", 0)
     moving: Any = Interrupted(store, "commit", after=ask)
     await journaled.write(moving, Move(Location.definition(), ("FJ",), ("Fiji",)))
     assert len(seen) > 5
@@ -354,7 +355,7 @@ TOO_MANY = "The children of US/NE within 100 kilometers are more than this reque
 
 async def test_a_circle_with_too_many_nodes_is_read_with_the_whole_list_or_refused(store, monkeypatch):
     await plant(store, Location, many())
-    monkeypatch.setattr(near_list, "MAX_ITEMS", 100)
+    monkeypatch.setattr(item_lists, "MAX_ITEMS", 100)
     query = f'{{ state(path: "US/NE") {{ children({NEAREST}) {{ totalCount }} }} }}' % 100
     reply = await Client(store, Location).ask(query)
     assert reply.data == {"state": {"children": {"totalCount": 180}}}

@@ -89,7 +89,14 @@ FOUND = {
     'text: "vv", languages: ["fr"]': ["z"],
     'text: "都"': ["o"],
     'text: "都", languages: ["zh"]': [],
-    'text: "rom ol"': ["2", "o"],
+    'text: "rom ol"': ["2", "o", "1", "5", "4", "3"],
+    'text: "rom ol", first: 3': ["2", "o", "1"],
+    'text: "rom ol", level: [ZONE], under: "o"': ["1"],
+    'text: "rom kyoto ol"': [],
+    'text: "rom 京 ol", languages: ["zh-Hant"]': ["2", "1", "5", "4", "3"],
+    'text: "rom 京 ol", languages: ["fr"]': [],
+    'text: "palace lond gb"': ["SW1A 1AA"],
+    'text: "gb palace"': [],
     'text: "ol"': ["o", "2", "TV-NORDLYS-48"],
     'text: "々木"': ["佐々木"],
     'text: "佐木"': [],
@@ -103,8 +110,12 @@ async def test_names_equal_to_the_text_come_first_then_beginnings_then_by_weight
     await plant(store, Spot, SPOTS)
     client = Client(store, Spot)
     for arguments, keys in FOUND.items():
-        found = (await client.ask(f"{{ searchSpots({arguments}) {{ complete nodes {{ key }} }} }}")).data["searchSpots"]
+        selection = "{ complete nodes { key } totalCount }"
+        found = (await client.ask(f"{{ searchSpots({arguments}) {selection} }}")).data["searchSpots"]
+        total = found.pop("totalCount")
         assert found == {"complete": True, "nodes": [{"key": key} for key in keys]}, arguments
+        whole, *limited = re.split(", first: .", arguments)
+        assert total == len(FOUND.get(whole, keys)) or limited, arguments
 
 
 WRITTEN = {
@@ -197,10 +208,11 @@ async def places(store: Store) -> Client:
     return Client(store, Location, page_cache=PageCache(1_000_000, TreeVersionCache(0.0, clock=clock)))
 
 
-async def cost(client: Client, text: str) -> tuple[int, int]:
+async def cost(client: Client, text: str, more: str = "") -> tuple[int, int]:
     """The rounds and requests of a search for what every node has."""
-    reply = await client.ask("query($text: String!) { searchLocations(text: $text) { nodes { path } } }", text=text)
-    assert reply.units <= 6
+    selection = f"{{ nodes {{ path }} {more} }}"
+    reply = await client.ask(f"query($text: String!) {{ searchLocations(text: $text) {selection} }}", text=text)
+    assert reply.units <= 8
     return reply.rounds, reply.requests
 
 
@@ -208,7 +220,37 @@ async def cost(client: Client, text: str) -> tuple[int, int]:
 async def test_a_search_takes_three_requests_in_two_rounds(places):
     assert await cost(places, "oma") == (2, 4), "with what moves have changed"
     assert await cost(places, "oma") == (2, 3)
-    assert await cost(places, "oma lin") == (1, 3), "no hits to read"
+    assert await cost(places, "oma", "totalCount") == (2, 3)
+
+
+@pytest.mark.both_stores
+async def test_words_of_ancestors_take_one_request_for_these_and_one_for_the_hits(places):
+    await cost(places, "oma")
+    assert await cost(places, "oma xyz") == (2, 4), "no hits to read, and no word of the ancestors"
+    assert await cost(places, "omaha ne") == (3, 4), "two letters are no range to read"
+    assert await cost(places, "ne omaha") == (3, 4), "the range of the first word is read then, and no city is in it"
+
+
+MANY = [(("US",), "COUNTRY"), *[(("US", f"Lodz {n}"), "STATE") for n in range(1, 128)]]
+
+
+@pytest.mark.both_stores
+async def test_more_hits_than_are_shown_are_counted_by_one_request_more(store):
+    await plant(store, Location, MANY)
+    client = Client(store, Location, page_cache=PageCache(0, TreeVersionCache(0.0)))
+    query = '{ searchLocations(text: "lodz", first: %d) { nodes { path } complete %s } }'
+    for first in (1, 10, 100):
+        plain, counted = [await client.ask(query % (first, more)) for more in ("", "totalCount")]
+        found = counted.data["searchLocations"]
+        assert (found.pop("totalCount"), found) == (127, plain.data["searchLocations"])
+        assert len(found["nodes"]) == first
+        assert (counted.requests - plain.requests, counted.rounds - plain.rounds) in ((0, 0), (1, 0)), first
+    (none,) = [(await client.ask(query % (0, "totalCount"))).data["searchLocations"]]
+    assert none == {"nodes": [], "complete": True, "totalCount": 127}
+    await plant(store, Location, [(("US", f"Lodz {n}"), "STATE") for n in range(128, 210)])
+    counted = await client.ask(query % (100, "totalCount"))
+    assert counted.data["searchLocations"]["totalCount"] is None
+    assert counted.requests == plain.requests
 
 
 @pytest.mark.both_stores
