@@ -58,11 +58,11 @@ _ABOUT = {
     "name": "Display name, in the first of `languages` in which the node has a name.",
     "key": "Key, in the order of the tree; must be the last. Children are read page by page, without the others.",
     "path": "Path, depth-first; must be the last. Children and descendants are read page by page.",
-    "position": "As editors put them: by level, then by position; of descendants depth-first. Must be the last.",
+    "position": "As editors put them, by level and position; descendants depth-first. Must be the last.",
     "level": "Level, in the order in which the hierarchy defines them.",
     "child_count": "Number of children.",
     "updated_at": "Time of the last change of the content.",
-    "relevance": "Order of the search that stands directly in `where`, the best match first.",
+    "relevance": "How well it matches the `search` that stands directly in `where`.",
     "distance": "Distance from the point of the `near` that stands directly in `where`.",
 }
 _LANGUAGES = "Language tags of BCP 47 in order of preference; omitted for the default names."
@@ -154,7 +154,7 @@ class ListInputs:
             "not": (made | None, "Not this."),
             "key": (KeyCondition | None, "Condition on `key`; of children, only these are read."),
             "path": (PathCondition | None, "Condition on `path`; only these are read."),
-            "children": (self._of_children(made) | None, "Condition on the children, which are read; not in itself."),
+            "children": (self._of_children(made) | None, "Condition on the children, which are read."),
         }
         if self._cls.search is not None:
             parts["search"] = (SearchCondition | None, "Matches a text, as in a search.")
@@ -166,7 +166,7 @@ class ListInputs:
 
     def _of_children(self, condition: Any) -> Any:
         level: Any = self._level
-        text = "A condition on the children of a node; all of its fields have to be met."
+        text = "A condition on the children of a node."
         parts = {
             "some": (condition | None, "Met by at least one child."),
             "none": (condition | None, "Met by no child; true for a node without children."),
@@ -216,8 +216,8 @@ SearchCondition: Any = input_type(
     "SearchCondition",
     "A text to search for, as searches do.",
     {
-        "text": (str, "Beginnings of words, in any order; without a word it is met by no node."),
-        "languages": (list[str] | None, "Search only names in these languages (tags of BCP 47) and default names."),
+        "text": (str, "Beginnings of words, in any order."),
+        "languages": (list[str] | None, "Search only names in these languages and default names."),
     },
 )
 NearCondition: Any = input_type(

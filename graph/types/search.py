@@ -9,7 +9,7 @@ from graph.hierarchies.registry import search_field_of
 from graph.operation.selection import plain
 from graph.types.fields import Fields, Path, argument, field, object_type
 from graph.types.nodes import HierarchyTypes
-from resolvers.search.finder import MAX_COUNTED, MAX_HITS, FoundPage, Selected
+from resolvers.search.finder import MAX_HITS, FoundPage, Selected
 from resolvers.search.words import SearchArguments, search
 from resolvers.session.request import Request
 from store.model.paths import parse_path
@@ -22,7 +22,7 @@ _LANGUAGES = argument(
     list[str] | None,
     "Search only names in these languages (tags of BCP 47) and default names; by default names in all languages.",
 )
-_TOTAL = f"Number of all nodes that match; null where it is not known, as where they are more than {MAX_COUNTED}."
+_TOTAL = "Number of all nodes that match; null where it is not known."
 _COMPLETE = "Whether it is proven that no other node belongs in this result."
 
 
@@ -63,9 +63,9 @@ def search_fields(types: HierarchyTypes) -> Fields:
     level = argument("level", list[types.level] | None, "Only nodes of these levels.")  # type: ignore[name-defined]
     text = argument("text", str, "Beginnings of words of a node's names, key or searched attributes, in any order.")
     description = (
-        f"Nodes of the hierarchy {cls.name} that match a text: each of its words begins a word of the node. Nodes "
-        "whose name is the text come first, then those whose name begins with it; within these by weight, depth and "
-        "name. Last come nodes with the first word whose ancestors have the others. Case and accents are ignored."
+        f"Nodes of the hierarchy {cls.name} that match a text: each of its words begins a word of the node. First "
+        "those whose name is it, then those whose name begins with it, by weight, depth and name; last those whose "
+        "ancestors have words after the first. Case and accents are ignored."
     )
     arguments = [text, _UNDER, level, _FIRST, _LANGUAGES]
     return {search_field_of(cls): field(SearchField(cls.name), found | None, description, *arguments)}

@@ -36,7 +36,7 @@ async def read_places(
     `known` are nodes that were read before. Raises BudgetExceeded and the error of a failed read.
     """
     ranks: dict[str, str] = {}
-    async for chunk in in_chunks(known):
+    async for chunk in in_chunks([*requested.starts, *known]):
         ranks.update({child_key(one): one.rank for one in chunk})
     starts = [child_key(one) for one in requested.starts]
     families, seen, missing = defaultdict[str, list[str]](list), {*starts}, dict[Key, str]()

@@ -34,7 +34,7 @@ from resolvers.session.budget import raise_first_error
 from resolvers.session.cache import RECORD_BYTES
 from resolvers.session.request import Request
 from resolvers.sorting.children import child_key, comparisons_in
-from resolvers.sorting.conditions import Condition, check_levels, key_position, tested
+from resolvers.sorting.conditions import Condition, key_position, tested
 from resolvers.sorting.facets import FacetsRequest, ListFacet, count_facets
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue, of_each
 from resolvers.sorting.search_comparison import searches_in
@@ -262,10 +262,9 @@ def _check_conditions(request: Request, makings: Sequence["_Making"]) -> None:
             continue
         key = relation, requested.owner.level
         if key not in checked:
-            hierarchy = request.hierarchies[requested.hierarchy]
             checked[key] = None
             try:
-                check_levels(relation.arguments.where, requested.possible_levels(hierarchy))
+                requested.check_conditions(request.hierarchies[requested.hierarchy])
             except CladeError as error:
                 checked[key] = error
         one.error = checked[key]
@@ -332,7 +331,7 @@ class _Making:
 
     @property
     def read_nodes(self) -> Sequence[Record]:
-        """The nodes of the list that were read."""
+        """The nodes that are tested."""
         return self.whole.records if isinstance(self.whole, Page) else ()
 
     @property
@@ -360,7 +359,7 @@ class _Making:
         try:
             raise_first_error(self._between)
             between = [record for page in self._between if isinstance(page, Page) for record in page.records]
-            known = [*self.requested.starts, *self.read_nodes, *between]
+            known = [*self.read_nodes, *between]
             listed = await self._meeting()
             self._places, others = await read_places(self._request, self.requested, listed, known, read)
             self._more += len(between) + others

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from graph.hierarchies.attribute import attribute
+from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
@@ -418,3 +419,28 @@ async def test_a_cursor_in_position_order_is_the_path_of_a_node_wherever_it_is_n
     (error,) = (await asked.ask(query % f', after: "{cursor}"')).errors
     assert error["extensions"]["code"] == "BAD_CURSOR"
     assert "has moved, or is no longer in the list" in error["message"]
+
+
+async def test_children_may_lie_near_a_point_and_what_is_near_comes_in_position_order(store):
+    rows: list[Any] = [((country,), "COUNTRY") for country in "ab"]
+    rows += [((country, state), "STATE") for country in "ab" for state in "xyz"]
+    rows += [
+        ((*path, f"c{n}"), "CITY", "C", {"latitude": float(10 * place + n), "longitude": 20.0})
+        for place, (path, level) in enumerate(rows)
+        for n in range(2)
+        if level == "STATE"
+    ]
+    await plant(store, Location, rows)
+    await Writer(store).write(reorder(Location.definition(), ("b", "y"), Side.FIRST), ReadUsage())
+    near = "near: {latitude: %s, longitude: 20, kilometers: 150}"
+    given = {
+        f"level: STATE, where: {{children: {{some: {{{near % 31}}}}}}}": ["a/y"],
+        f"level: CITY, where: {{or: [{{{near % 50.5}}}, {{{near % 60.5}}}]}}, orderBy: {{field: POSITION}}": [
+            "b/y/c0", "b/y/c1", "b/x/c0", "b/x/c1"
+        ],
+        f"level: CITY, where: {{{near % 60.5}}}, orderBy: {{field: POSITION, direction: DESC}}": ["b/y/c1", "b/y/c0"],
+    }  # fmt: skip
+    for arguments, paths in given.items():
+        reply = await Client(store, Location).ask(f"{{ locations({arguments}) {{ nodes {{ path }} }} }}")
+        assert not reply.errors
+        assert [node["path"] for node in reply.data["locations"]["nodes"]] == paths, arguments

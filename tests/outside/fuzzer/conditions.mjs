@@ -44,6 +44,36 @@ function usual(languages) {
   if (languages === null || languages.length > 20 || !languages.every(isUsualTag)) throw new Unsure("languages");
 }
 
+const hasChildren = (where) => Object.entries(where ?? {}).some(([name, inner]) => name === "children"
+  || (["and", "or"].includes(name) && inner?.some(hasChildren)) || (name === "not" && hasChildren(inner)));
+
+function checkNear({ latitude, longitude, kilometers }, counts) {
+  counts.conditions += 1;
+  if (Math.abs(latitude) > 90 || Math.abs(longitude) > 360) throw new Refused("no point of the Earth");
+  if (kilometers < 0 || kilometers > 2000) throw new Refused("no radius");
+}
+
+/** Kilometers "on a sphere with the Earth's mean radius (6,371.0088 km)"; null for a node without coordinates. */
+export function distance({ latitude, longitude }, from) {
+  if (latitude == null || longitude == null) return null;
+  const [a, b] = [latitude, from.latitude].map((one) => (one * Math.PI) / 180);
+  const half = Math.sin((b - a) / 2) ** 2 + Math.cos(a) * Math.cos(b) * Math.sin(((longitude - from.longitude) * Math.PI) / 360) ** 2;
+  return 2 * 6371.0088 * Math.asin(Math.min(1, Math.sqrt(half)));
+}
+
+function isNear(node, near) {
+  const found = distance(node, near);
+  if (found !== null && Math.abs(found - near.kilometers) < 1e-6 && found !== 0) throw new Unsure("at the edge of a circle");
+  return found !== null && found <= near.kilometers;
+}
+
+function byDistance(from, a, b) {
+  if (a.latitude === b.latitude && a.longitude === b.longitude) return 0;
+  const difference = distance(a, from) - distance(b, from);
+  if (Math.abs(difference) < 1e-6) throw new Unsure("equal distances");
+  return difference;
+}
+
 export class Lists {
   /** `types`: GraphQL type of each field by hierarchy, as "String" or "[String]"; `enums`: members in their order. */
   constructor(types, enums) {
@@ -65,11 +95,11 @@ export class Lists {
   }
 
   /** Raises Refused for what the schema says of orders, and Unsure for what it leaves open. */
-  checkOrder(orderBy, kind) {
+  checkOrder(orderBy, where) {
     orderBy.forEach(({ field, languages }, i) => {
-      if (field === "DISTANCE") throw new Unsure("DISTANCE");
+      if (field === "DISTANCE" && !where?.near) throw new Refused("DISTANCE without near directly in where");
+      if (field === "RELEVANCE" && !where?.search) throw new Refused("RELEVANCE without search directly in where");
       if (LAST.includes(field) && i < orderBy.length - 1) throw new Refused(`${field} is not the last`);
-      if (field === "POSITION" && kind === "descendants") throw new Refused("POSITION of descendants");
       if (languages !== undefined && field !== "NAME") {
         if (languages === null) throw new Unsure("languages");
         throw new Refused(`languages of ${field}`);
@@ -82,13 +112,15 @@ export class Lists {
     if (new Set(orderBy.map(({ field }) => field)).size < orderBy.length) throw new Unsure("a field twice");
   }
 
-  sort(hierarchy, kind, nodes, orderBy) {
-    this.checkOrder(orderBy, kind);
-    const places = new Map(nodes.map((node, i) => [node, i]));
+  /** `shown` are all nodes that may be listed, depth-first in the order of editors. */
+  sort(hierarchy, nodes, orderBy, where, shown) {
+    this.checkOrder(orderBy, where);
+    const places = new Map(shown.map((node, i) => [node, i]));
     const keys = orderBy.map(({ field, direction, languages }) => {
       const sign = direction === "DESC" ? -1 : 1;
       if (field === "POSITION") return [(node) => places.get(node), compare, sign];
       if (field === "PATH") return [(node) => keysOf(node.path), byKeys, sign];
+      if (field === "DISTANCE") return [(node) => node, (a, b) => byDistance(where.near, a, b), sign];
       // "By key, then by path".
       if (field === "KEY") return [(node) => [node.key, ...keysOf(node.path)], byKeys, sign];
       const name = camel(field);
@@ -116,12 +148,25 @@ export class Lists {
     if (depth > 4) throw new Unsure("depth");
     for (const [name, inner] of Object.entries(where)) {
       if (inner === null) throw new Refused("null inside where");
-      if (name === "near") throw new Unsure("near");
-      if (name === "not") this.check(inner, depth + 1, counts);
+      if (name === "search") throw new Unsure("search");
+      if (name === "near") checkNear(inner, counts);
+      else if (name === "children") this.checkChildren(inner, depth, counts);
+      else if (name === "not") this.check(inner, depth + 1, counts);
       else if (name === "and" || name === "or") inner.forEach((one) => this.check(one, depth + 1, counts));
       else this.checkOne(name, inner, counts);
     }
     if (counts.conditions > 40 || counts.characters > 3000) throw new Unsure("near a bound");
+  }
+
+  checkChildren({ level, ...inner }, depth, counts) {
+    if (level === null || level?.length === 0) throw new Refused("no levels of children");
+    if (!Object.keys(inner).length) throw new Refused("neither some nor none");
+    for (const one of Object.values(inner)) {
+      if (one === null) throw new Refused("null inside where");
+      if (hasChildren(one)) throw new Refused("children inside of children");
+      this.check(one, depth + 1, counts);
+      counts.conditions += 1;
+    }
   }
 
   checkOne(name, { languages, ...inner }, counts) {
@@ -161,9 +206,24 @@ export class Lists {
         const { outcome, lacks } = this.outcome(hierarchy, level, inner);
         return { outcome: outcome === null ? null : !outcome, lacks };
       }
+      if (name === "near") {
+        const has = hierarchy.attributes[level].includes("latitude");
+        return has ? { outcome: null, lacks: false } : { outcome: false, lacks: true };
+      }
+      if (name === "children") return this.outcomesOfChildren(hierarchy, level, inner);
       if (!isAttribute(name) || hierarchy.attributes[level].includes(name)) return { outcome: null, lacks: false };
       return Object.entries(inner).map(([operator, operand]) => ({ outcome: this.meetsOne("", null, operator, operand), lacks: true }));
     }), false);
+  }
+
+  /** None of the children meets a condition where their levels lack attributes, or where there can be no children. */
+  outcomesOfChildren(hierarchy, level, { level: levels, ...inner }) {
+    const below = (levels ?? hierarchy.levels).filter((one) => hierarchy.under[one].includes(level));
+    return Object.entries(inner).map(([name, where]) => {
+      const outcomes = below.map((one) => this.outcome(hierarchy, one, where));
+      if (outcomes.some(({ outcome }) => outcome !== false)) return { outcome: null, lacks: false };
+      return { outcome: name === "none", lacks: !below.length || outcomes.some(({ lacks }) => lacks) };
+    });
   }
 
   meets(hierarchy, node, where) {
@@ -171,6 +231,8 @@ export class Lists {
       if (name === "and") return inner.every((one) => this.meets(hierarchy, node, one));
       if (name === "or") return inner.some((one) => this.meets(hierarchy, node, one));
       if (name === "not") return !this.meets(hierarchy, node, inner);
+      if (name === "near") return isNear(node, inner);
+      if (name === "children") return this.meetsBelow(hierarchy, node, inner);
       if (!Object.keys(inner).length) throw new Unsure("a condition without operators");
       if (name === "key" || name === "path") return this.meetsPlace(name, node, inner);
       const { languages, ...operators } = inner;
@@ -178,6 +240,15 @@ export class Lists {
       const value = this.value(node, name, languages);
       return Object.entries(operators).every(([operator, operand]) => this.meetsOne(type, value, operator, operand));
     });
+  }
+
+  /** "`some` is met if at least one of them meets it, `none` if no child does." */
+  meetsBelow(hierarchy, node, { level, ...inner }) {
+    const children = node.$hierarchy.children(node);
+    if (children.some((one) => one.$isDamaged)) throw new Unsure("damaged nodes");
+    const counted = children.filter((one) => level?.includes(one.level) ?? true);
+    return Object.entries(inner).every(([name, where]) =>
+      counted.map((one) => this.meets(hierarchy, one, where)).includes(true) === (name === "some"));
   }
 
   /** Keys and paths: "exact and in the order of the tree". */

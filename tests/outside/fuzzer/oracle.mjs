@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { GraphQLError, buildSchema, execute, getNamedType, isEnumType, isInterfaceType, isListType, isObjectType,
   parse, validate } from "graphql";
 import { collectSubfields } from "graphql/execution/collectFields.js";
-import { Lists, Refused, Unsure } from "./conditions.mjs";
+import { distance, Lists, Refused, Unsure } from "./conditions.mjs";
 import { facets } from "./facets.mjs";
 import { Hierarchy, page } from "./relations.mjs";
 import { choose, isUsualTag } from "./text.mjs";
@@ -216,7 +216,10 @@ async function connection(info, node, kind, args, hierarchy) {
     totalCount: whole.length,
     nodes: cut.nodes,
     facets: (asked) => counted(hierarchy, kind, node, args, asked),
-    edges: cut.nodes.map((one, i) => ({ node: one, cursor: () => said().then((value) => value.edges[i]?.cursor) })),
+    edges: cut.nodes.map((one, i) => ({
+      node: one, cursor: () => said().then((value) => value.edges[i]?.cursor),
+      kilometers: () => (args.where?.near ? said().then((value) => measured(one, args.where.near, value.edges[i]?.kilometers)) : null),
+    })),
     pageInfo: {
       hasNextPage: () => info_("hasNextPage"),
       hasPreviousPage: () => info_("hasPreviousPage"),
@@ -224,6 +227,13 @@ async function connection(info, node, kind, args, hierarchy) {
       endCursor: () => (cut.nodes.length ? said().then((value) => value.pageInfo.endCursor) : null),
     },
   };
+}
+
+/** A distance as Clade has computed it, if that is right. */
+function measured(node, near, got) {
+  const expected = distance(node, near);
+  if (!(Math.abs(expected - got) < 1e-6)) world.wrong.push({ list: node.path, args: near, expected, got });
+  return got;
 }
 
 /** The facets of a list. What they are of nodes that cannot be read, or of texts whose order is open, is not known. */

@@ -41,6 +41,11 @@ export class Hierarchy {
     return children.flatMap((child) => [child, ...this.descendants(child)]);
   }
 
+  /** "As editors put them: by level, then by position; of descendants depth-first." */
+  asShown(node) {
+    return this.childrenOf.get(node?.path ?? null).flatMap((child) => [child, ...this.asShown(child)]);
+  }
+
   /** The levels that may stand in a list, by what each may stand under. */
   levelsIn(kind, node, { level, maxDepth }) {
     if (kind === "roots") return level ?? this.rootLevels;
@@ -71,7 +76,9 @@ export class Hierarchy {
       }
       found = found.filter((one) => lists.meets(this.name, one, args.where));
     }
-    return args.orderBy != null ? lists.sort(this.name, deep.length ? "descendants" : kind, found, args.orderBy) : found;
+    if (args.orderBy == null) return found;
+    const top = kind === "roots" ? null : node;
+    return lists.sort(this.name, found, args.orderBy, args.where, this.asShown(top));
   }
 }
 

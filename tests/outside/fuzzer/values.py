@@ -81,6 +81,8 @@ class Values:
         if not path and name in self._by_name:
             return self._by_name[name]()
         kind = get_nullable_type(kind)
+        if path[-2:-1] in (("near",), ("search",)) and name in self._by_name:
+            return self._by_name[name]()
         if name == "languages":
             return self._languages() if isinstance(kind, GraphQLList) else self.random.choice(TAGS)
         if isinstance(kind, GraphQLList):
@@ -104,12 +106,16 @@ class Values:
         if kind.name.endswith("OrderBy"):
             return self._order(kind)
         if len(path) > 4:
-            others = [name for name in others if name not in ("and", "or", "not")]
+            others = [name for name in others if name not in ("and", "or", "not", "children")]
+        if "children" in path and not self._rare():
+            others = [name for name in others if name != "children"]
         some = self.random.sample(others, min(len(others), self.random.choice((1, 1, 1, 2, 3))))
         return {name: self.of(name, kind.fields[name].type, (*path, name)) for name in (*needed, *some)}
 
     def _order(self, kind: GraphQLInputObjectType) -> dict[str, Any]:
         found = {name: self.of(name, kind.fields[name].type, (name,)) for name in ("field", "direction")}
+        if found["field"] in ("DISTANCE", "RELEVANCE") and not self._rare(0.3):
+            found["field"] = Name("NAME")
         if self._rare(0.4 if found["field"] == "NAME" else 0.03):
             found["languages"] = self._languages()
         return found
@@ -144,7 +150,7 @@ class Values:
 
     def _stored(self, path: tuple[str, ...]) -> list[Any]:
         """Values that nodes have for the field that a condition is about."""
-        names = [name for name in path if name not in ("[]", "and", "or", "not")]
+        names = [name for name in path if name not in ("[]", "and", "or", "not", "children", "some", "none")]
         if not names:
             return []
         found = []

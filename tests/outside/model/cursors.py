@@ -7,9 +7,10 @@ from typing import Any
 from tests.outside.model import lists
 from tests.outside.model.feeds import ask
 from tests.outside.model.literals import arguments, literal
-from tests.outside.model.promises import PAGES, VALID
+from tests.outside.model.promises import MOVED_CURSOR, PAGES, VALID
 from tests.outside.model.session import Session
 from tests.outside.model.trees import Node, Trees
+from tests.outside.model.words import Open
 
 Step = dict[str, Any]
 MAX_KEPT = 20
@@ -24,6 +25,7 @@ class Kept:
     owner: str | None
     cursors: dict[Any, str]
     states: dict[Any, Any]
+    paths: dict[Any, str]
 
 
 def some_cursors(chance: random.Random, trees: Trees) -> Step:
@@ -50,7 +52,10 @@ def _window(session: Session, step: Step, chance: random.Random) -> None:
     owner = None if step["kind"] == "roots" else trees.at(step["path"])
     if (step["kind"] != "roots" and owner is None) or lists.is_refused(step["kind"], owner, step["with"]):
         return
-    whole = lists.whole_list(trees, step["kind"], owner, step["with"])
+    try:
+        whole = lists.whole_list(trees, step["kind"], owner, step["with"])
+    except Open:
+        return
     (page,) = _pages(session, step, owner, [{}], PAGES)
     edges = page["edges"]
     if [edge["node"]["id"] for edge in edges] != [node["id"] for node in whole]:
@@ -68,7 +73,8 @@ def _window(session: Session, step: Step, chance: random.Random) -> None:
         if expected != {name: found[name] for name in expected}:
             session.wrong(PAGES, {"window": given, **expected}, found)
     states = _states(trees, step, owner, whole)
-    kept = Kept(step, owner["id"] if owner else None, dict(zip(states, cursors, strict=True)), states)
+    paths = {} if is_history else {node["id"]: trees.path(node) for node in whole}
+    kept = Kept(step, owner["id"] if owner else None, dict(zip(states, cursors, strict=True)), states, paths)
     session.kept = [*session.kept[-MAX_KEPT:], kept]
 
 
@@ -104,17 +110,50 @@ def _again(session: Session, step: Step, chance: random.Random) -> None:
     owner = trees.nodes.get(kept.owner) if kept.owner else None
     if kept.owner and owner is None:
         return
+    try:
+        found = lists.whole_list(trees, kept.step["kind"], owner, kept.step["with"])
+    except Open:
+        return
     session.counts["cursors used again"] += 1
-    found = lists.whole_list(trees, kept.step["kind"], owner, kept.step["with"])
     states, whole = _states(trees, kept.step, owner, found), [node["id"] for node in found]
     same = {id for id, state in states.items() if kept.states.get(id) == state}
     ids = list(kept.cursors)
     place = ids.index(chance.choice([id for id in ids if id not in same] or ids))
     before, after = same & {*ids[: place + 1]}, same & {*ids[place + 1 :]}
+    if lists.is_by_position(kept.step["kind"], kept.step["with"]):
+        _again_by_position(session, {**kept.step, **step}, owner, kept, found)
+        return
     (got,) = _pages(session, {**kept.step, **step}, owner, [{"after": kept.cursors[ids[place]]}], VALID)
     found = [edge["node"]["id"] for edge in got["edges"]]
     if found != whole[len(whole) - len(found) :] or before & {*found} or after - {*found}:
         session.wrong(VALID, {"before it": [*before], "after it": [*after], "list": whole}, found)
+
+
+def _again_by_position(session: Session, step: Step, owner: Node | None, kept: Kept, found: list[Node]) -> None:
+    """ "A cursor in this order is the path of its node. It goes on from wherever the node is now; once the node was
+    moved or deleted, or has left the list, it is rejected with `BAD_CURSOR`" (lists.md).
+    """
+    if len(lists.several(step["with"]["orderBy"])) > 1:
+        return  # then it has values of the node, too
+    id = random.Random(step["seed"]).choice(list(kept.cursors))
+    ids = [node["id"] for node in found]
+    node = session.trees.nodes.get(id)
+    here = [each["id"] for each in found if session.trees.path(each) == kept.paths[id]]
+    given = arguments({**step["with"], "after": kept.cursors[id]})
+    field = f"{'things' if owner is None else step['kind']}{given} {{ nodes {{ id }} }}"
+    text = field if owner is None else f"thing(path: {literal(session.trees.path(owner))}) {{ {field} }}"
+    if here and here != [id]:
+        return  # another node has come to the path
+    session.shown.append(text)
+    reply = session.server(step).ask(f"{{ read: {text} }}")
+    if not here:
+        if reply.codes != ["BAD_CURSOR"]:
+            session.wrong(MOVED_CURSOR, "BAD_CURSOR", [node, reply.json])
+        return
+    got = reply.data["read"]
+    got = got if owner is None else got[step["kind"]]
+    if [each["id"] for each in got["nodes"]] != ids[ids.index(id) + 1 :]:
+        session.wrong(MOVED_CURSOR, ids[ids.index(id) + 1 :], got)
 
 
 def _pages(
@@ -142,7 +181,8 @@ def _state(trees: Trees, step: Step, owner: Node | None, node: Node) -> Any:
     """Everything that the place of a node in a list can depend on, but the other nodes of it."""
     above = len(trees.keys(owner)) if owner else 0
     changes = sum(entry["nodeId"] == node["id"] for log in trees.logs.values() for entry in log)
-    return node["revision"], trees.keys(node)[above:], len(trees.children(node["id"])), changes
+    beside = [each["revision"] for each in (*trees.ancestors(node), *trees.children(node["id"]))]
+    return node["revision"], trees.keys(node)[above:], len(trees.children(node["id"])), changes, beside
 
 
 _MAKE = {"window": _window, "again": _again}

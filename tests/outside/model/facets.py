@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.outside.model import lists, values
-from tests.outside.model.lists import Arguments, Word
+from tests.outside.model.conditions import TEXTUAL, Arguments, Word, value_of
 from tests.outside.model.trees import Node, Trees
 
 OBJECTS = {"money", "parcel", "localized"}
@@ -72,7 +72,7 @@ def _facet(trees: Trees, whole: list[Node], name: str, first: int) -> Arguments:
     counts = Counter[Any]()
     missing = 0
     for node in whole:
-        value = lists.value_of(trees, node, name)
+        value = value_of(trees, node, name)
         several = value if isinstance(value, list) else [] if value is None else [value]
         # "A node counts once for each of its values in an attribute that is a list."
         counts.update({*several})
@@ -80,7 +80,7 @@ def _facet(trees: Trees, whole: list[Node], name: str, first: int) -> Arguments:
 
     def place(value: Any) -> Any:
         # "Then in the order in which lists sort them"; texts that are equal there by their characters.
-        return -counts[value], lists.comparable(kind)(value), value if kind in lists.TEXTUAL else ""
+        return -counts[value], lists.comparable(kind)(value), value if kind in TEXTUAL else ""
 
     has_extremes = counts and kind in WITH_EXTREMES
     return {

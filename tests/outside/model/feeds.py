@@ -3,8 +3,8 @@
 import random
 from typing import Any
 
-from tests.outside.model import folding, lists, values
-from tests.outside.model.lists import Word
+from tests.outside.model import folding, lists, values, words
+from tests.outside.model.conditions import Word
 from tests.outside.model.literals import arguments, literal
 from tests.outside.model.promises import BEST, FEED, NEAR, PAGES, SEARCH
 from tests.outside.model.session import HIERARCHIES, Session
@@ -34,7 +34,7 @@ def some_feed(chance: random.Random, trees: Trees) -> Step:
             step["path"] = chance.choice(paths) if paths else "nowhere"
         step["with"] = lists.some_arguments(chance, trees, step["kind"], nodes)
     elif kind == "search":
-        step["text"] = _some_text(chance, nodes)
+        step["text"] = words.some_text(chance, nodes)
         step["languages"] = chance.choice((None, None, ["de"], ["fr", "de"]))
     else:
         at = (chance.choice(values.CHOICES["latitude"]), chance.choice((*values.CHOICES["longitude"], 359.5, -340.1)))
@@ -44,21 +44,6 @@ def some_feed(chance: random.Random, trees: Trees) -> Step:
         step["level"] = chance.choice((None, None, *LEVELS))
         step["first"] = chance.choice((100, 100, 1, 3))
     return step
-
-
-def _some_text(chance: random.Random, nodes: list[Node]) -> str:
-    """The beginnings of words of a node, with capitals or accents as they come."""
-    texts = [text for node in nodes for text in (node["name"], node["key"], *node["names"].values())]
-    words = [word for text in texts for word in text.split() if folding.clear_words(word)] or ["x"]
-    chosen = [chance.choice(words) for _ in range(chance.choice((1, 1, 1, 2)))]
-    cut = [_signed(chance, word)[: chance.choice((1, 2, 3, 5, 50))] for word in chosen]
-    return " ".join(word.upper() if chance.random() < 0.2 else word for word in cut)
-
-
-def _signed(chance: random.Random, word: str) -> str:
-    """A word with the signs inside as they are, as another one, as a blank or left out."""
-    to = chance.choice(("same", "", " ", *folding.SIGNS))
-    return word if to == "same" else "".join(to if c in folding.SIGNS else c for c in word)
 
 
 def make_feed(session: Session, step: Step) -> None:
@@ -143,7 +128,10 @@ def _walk(session: Session, step: Step) -> None:
     node = trees.at(step["path"]) if "path" in step else None
     if (step["kind"] != "roots" and node is None) or lists.is_refused(step["kind"], node, step["with"]):
         return
-    whole = [each["id"] for each in lists.whole_list(trees, step["kind"], node, step["with"])]
+    try:
+        whole = [each["id"] for each in lists.whole_list(trees, step["kind"], node, step["with"])]
+    except words.Open:
+        return
     shown = len(session.shown)
     ways = [("first", "after"), ("last", "before")]
     for size, cursor in ways[:1] if step["kind"] == "history" else ways:
@@ -193,34 +181,51 @@ def _pages(session: Session, step: Step, whole: list[str], size: str, cursor: st
 def _search(session: Session, step: Step) -> None:
     """Hits that must be there, hits that may be, and their order; filters leave out what they say and nothing else."""
     trees = session.trees
-    words = folding.clear_words(step["text"])
-    given = {"text": step["text"], "first": step["first"]}
-    given |= {"languages": step["languages"]} if step["languages"] else {}
+    given = {"text": step["text"]} | ({"languages": step["languages"]} if step["languages"] else {})
     scope, more = _scope(trees, step)
-    field = f"searchThings{arguments({**given, **more})} {{ complete nodes {{ id }} }}"
+    sent = {**given, "first": step["first"], **more}
+    field = f"searchThings{arguments(sent)} {{ complete totalCount nodes {{ id }} }}"
     shown = len(session.shown)
     got = ask(session, step, field, SEARCH)
     ids = [node["id"] for node in got["nodes"]]
-    lines = {node["id"]: [node, *trees.ancestors(node)] for node in scope}
-    own = {node["id"] for node in scope if all(_begins(node, word, step) for word in words)}
-    must = {id for id, line in lines.items() if _begins_above(line, words, step)} | own
-    may = {id for id, line in lines.items() if all(any(_contains(one, word) for one in line) for word in words)}
+    asked = folding.clear_words(step["text"])
+    must = {node["id"] for node in scope if all(words.begins(node, word, given) for word in asked)}
+    must |= {node["id"] for node in scope if _is_certain(trees, node, given)}
+    may = {node["id"] for node in scope if _may_match(trees, node, given)}
     if not set(ids) <= may or len(set(ids)) != len(ids) or len(ids) > step["first"]:
         session.wrong(SEARCH, [trees.path(trees.nodes[id]) for id in may], ids)
     if got["complete"] and len(ids) < step["first"] and not must <= set(ids):
         session.wrong(SEARCH, sorted(must), ids)
+    if got.get("totalCount") is not None and not max(len(must), len(ids)) <= got["totalCount"] <= len(may):
+        session.wrong(SEARCH, [len(must), len(may)], got)
     session.counts["searches complete" if got["complete"] else "searches not complete"] += 1
-    doubtful = {
-        id for id, (node, *_) in lines.items() if id not in own and all(_contains(node, word) for word in words)
-    }
     ranks = [
-        (_rank(trees.nodes[id], step) if id in own else 3, len(trees.keys(trees.nodes[id])))
-        for id in ids
-        if id not in doubtful
+        (rank, len(trees.keys(trees.nodes[id]))) for id in ids if (rank := _rank(trees.nodes[id], given)) is not None
     ]
     if ranks != sorted(ranks):
         session.wrong(BEST, sorted(ranks), [*zip(ranks, ids, strict=True)])
     del session.shown[shown:]
+
+
+def _is_certain(trees: Trees, node: Node, given: Step) -> bool:
+    try:
+        return words.matches(trees, node, given)
+    except words.Open:
+        return False
+
+
+def _rank(node: Node, given: Step) -> int | None:
+    try:
+        return words.rank(node, given)
+    except words.Open:
+        return None
+
+
+def _may_match(trees: Trees, node: Node, given: Step) -> bool:
+    """Whether a node has the words somewhere in its texts, all but the first one perhaps in those of its ancestors."""
+    first, *others = folding.clear_words(given["text"]) or [[]]
+    lineage = [node, *trees.ancestors(node)]
+    return words.contains(node, first) and all(any(words.contains(one, word) for one in lineage) for word in others)
 
 
 def _scope(trees: Trees, step: Step) -> tuple[list[Node], dict[str, Any]]:
@@ -232,42 +237,6 @@ def _scope(trees: Trees, step: Step) -> tuple[list[Node], dict[str, Any]]:
         more["under"] = step["under"]
         scope = trees.descendants(top["id"])
     return [node for node in scope if step["level"] in (None, node["level"])], more
-
-
-def _names(node: Node, step: Step) -> list[str]:
-    """ "Search only names in these languages (tags of BCP 47) and default names" (schema)."""
-    languages = step["languages"]
-    return [node["name"], *(text for tag, text in node["names"].items() if languages is None or tag in languages)]
-
-
-def _begins(node: Node, word: list[str], step: Step) -> bool:
-    texts = [*(name[:100] for name in _names(node, step)), node["key"], (node["values"].get("note") or "")[:100]]
-    return folding.begins(word, [each for text in texts for each in folding.clear_words(text)])
-
-
-def _begins_above(line: list[Node], words: list[list[str]], step: Step) -> bool:
-    """ "The first word begins a word of the node, each other one a word of the node or of an ancestor" (find-nodes.md);
-    of texts all of whose words are clear.
-    """
-    if len(words) < len(step["text"].split()):
-        return False
-    return _begins(line[0], words[0], step) and all(any(_begins(one, word, step) for one in line) for word in words)
-
-
-def _contains(node: Node, word: list[str]) -> bool:
-    texts = (node["name"], node["key"], node["values"].get("note") or "", *node["names"].values())
-    known = [folding.squashed(text) for text in texts]
-    return any(all(any(part in one for one in known) for part in way) for way in (word, ["".join(word)]))
-
-
-def _rank(node: Node, step: Step) -> int:
-    """Of names, what begins with the text and what equals it, by their letters and digits alone.
-
-    "A key is one more name" (find-nodes.md).
-    """
-    text = folding.squashed(step["text"])
-    names = [folding.squashed(name) for name in (*_names(node, step), node["key"])]
-    return 0 if text in names else 1 if any(name.startswith(text) for name in names) else 2
 
 
 def _near(session: Session, step: Step) -> None:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.outside.model.lists import Word
+from tests.outside.model.conditions import Word
 
 
 def literal(value: Any) -> str:

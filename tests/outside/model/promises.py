@@ -37,6 +37,11 @@ VALID: Promise = (
     "lists.md",
     "It contains the values of its node, so it stays valid if the node changes or is deleted.",
 )
+MOVED_CURSOR: Promise = (
+    "lists.md",
+    "A cursor in this order is the path of its node. It goes on from wherever the node is now; once the node was moved "
+    "or deleted, or has left the list, it is rejected with `BAD_CURSOR`: start again without it.",
+)
 ENTITIES: Promise = (
     "federation.md",
     "The response is in the order of the representations. An entity that does not exist is null without an error.",

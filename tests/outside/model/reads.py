@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.outside.model import facets, fields, lists, values
+from tests.outside.model.conditions import Word
 from tests.outside.model.fields import (
     Failure,
     Field,
@@ -15,7 +16,6 @@ from tests.outside.model.fields import (
     some_tree_fields,
     text_of,
 )
-from tests.outside.model.lists import Word
 from tests.outside.model.literals import arguments, literal
 from tests.outside.model.promises import (
     BY_ID,
