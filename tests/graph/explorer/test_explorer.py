@@ -369,6 +369,8 @@ def test_a_key_is_asked_for_and_its_grants_are_the_roots(granted, visit):
     alert.get_by_role("link", name="Go to Locations").click()
     line(page, "Nebraska").click()
     expect(children(page).get_by_text("486,051")).to_be_visible()
+    page.get_by_role("button", name="Filter by Population").click()
+    expect(page.get_by_role("dialog").get_by_role("listitem")).to_have_text(["486,051 1"])
     expect(page.locator(".write-menu button")).to_have_count(0)  # of a server that takes no writes
     page.get_by_role("button", name="Show what changed").click()
     expect(page.locator(".history li")).not_to_have_count(0)
