@@ -189,7 +189,7 @@ class Session:
     def _problem(self, expected: Expected, got: Answer) -> tuple[Any, Any] | None:
         body = got.json
         errors = [error for error in body.get("errors", ()) if (error.get("path") or ["read"])[0] == "read"]
-        places = {(tuple(error["path"]), error["extensions"]["code"]) for error in errors}
+        places = {(tuple(error.get("path") or ()), error["extensions"]["code"]) for error in errors}
         failures = {*fields.failures(expected.data, ("read",))}
         known = {(place, code) for place, code in failures if code}
         unknown = {place for place, code in failures if code is None}
