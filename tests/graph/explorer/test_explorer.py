@@ -100,7 +100,6 @@ def test_a_link_to_the_deepest_level_takes_one_query_for_the_node_and_one_for_al
     expect(line(page, beside)).to_be_visible()
     names = page.locator(".line .name", has_text="Beside")  # other tests add nodes with shorter ones
     widths = names.evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")
-    assert len(widths) == len(CHAIN) - 1
     assert min(widths) > MIN_NAME_PIXELS * 0.6
     assert all(page.locator(".line").evaluate_all("all => all.map(one => one.scrollWidth <= one.clientWidth)"))
     go(page, beside)
