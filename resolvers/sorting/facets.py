@@ -74,6 +74,8 @@ class FacetField:
         """A value as a condition takes it."""
         if isinstance(value, bool):
             return "true" if value else "false"
+        if self.value.kind is Kind.FLOAT:
+            return str(float(value)).removesuffix(".0")  # 90 and 90.0 are one value, and stores give either
         return self.labels.get(value, str(value))
 
 

@@ -29,7 +29,7 @@ function count(hierarchy, whole, name, first, lists) {
     for (const value of values) if (!keys.has(convert(value))) keys.set(convert(value), value);
     // Of equal values, such as 1.0 and 1.00, the first one is shown.
     for (const [key, value] of keys) {
-      if (!found.has(key)) found.set(key, { key, value, text: written(type, value), count: 0 });
+      if (!found.has(key)) found.set(key, { key, value, text: String(value), count: 0 });
       found.get(key).count += 1;
     }
     missingCount += values.length ? 0 : 1;
@@ -47,6 +47,3 @@ function count(hierarchy, whole, name, first, lists) {
     values: all.slice(0, first).map(({ text, count }) => ({ value: text, count })),
   };
 }
-
-/** The text that a condition takes; of a number with a fraction it has one. */
-const written = (type, value) => (type === "Float" && Number.isInteger(value) && Math.abs(value) < 1e16 ? `${value}.0` : String(value));

@@ -112,7 +112,7 @@ def _some_lists(chance: random.Random, trees: Trees, deeper: int) -> list[Field]
 
 def some_parts(chance: random.Random, given: dict[str, Any]) -> Field:
     """What is asked of a list beside its nodes: edges in place of them, facets, also twice."""
-    asked = [some_facets(chance, given.get("where", {})) for _ in range(chance.choice((0, 0, 1, 2)))]
+    asked = [some_facets(chance, given.get("where", {})) for _ in range(chance.choice((0, 0, 0, 1, 1, 1, 2)))]
     return {"edges": chance.random() < 0.3, "facets": asked}
 
 
@@ -182,7 +182,10 @@ def _written(field: Field) -> str:
 
 def of_list(field: Field, nodes: str) -> str:
     """The selection of a list, with its nodes as they are written."""
-    asked = [f"facets{n}: facets{arguments(one)} {SELECTED}" for n, one in enumerate(field.get("facets", ()))]
+    asked = [
+        f"{name}facets{arguments(one)} {SELECTED}"
+        for name, one in zip(("", "again: "), field.get("facets", ()), strict=False)
+    ]
     return " ".join(("totalCount pageInfo { hasNextPage hasPreviousPage }", nodes, *asked))
 
 
@@ -249,7 +252,8 @@ def _connection(trees: Trees, kind: str, node: Node | None, field: Field) -> dic
             # "Distance from the point of the `near` that stands directly in `where`; null without one" (schema).
             near = given.get("where", {}).get("near")
             edge["kilometers"] = near and Kilometers(distance(each, near) or 0.0)
-    counted = {f"facets{n}": facets(trees, kind, node, given, one) for n, one in enumerate(field.get("facets", ()))}
+    asked = zip(("facets", "again"), field.get("facets", ()), strict=False)
+    counted = {name: facets(trees, kind, node, given, one) for name, one in asked}
     return {"totalCount": len(whole), "pageInfo": info, **shown, **counted}
 
 
