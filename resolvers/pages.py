@@ -97,6 +97,8 @@ async def _read_lists(request: Request, asked: Sequence[Asked]) -> list[Page | E
     found = await _read(request, missing) if missing else {}
     for requested in missing:
         page, compared = found[requested], requested.relation.arguments.compared
+        if not requested.relation.is_cached:
+            continue
         # Of many nodes that are sorted or filtered the result is cached instead.
         if isinstance(page, Page) and not (compared and len(page.records) > MAX_CACHED_WHOLE):
             state.pages.put(requested.owner.pk, requested.cache_key, page, len(page.records))

@@ -63,6 +63,9 @@ class HierarchyList(ListRequest, frozen=True, eq=False, dict=True):
     def hierarchy(self) -> str:
         return self.owner.id
 
+    def _open_levels(self, hierarchy: Hierarchy) -> Sequence[Level]:
+        return list(hierarchy.levels.values())
+
     async def page(self, request: Request) -> Page:
         """A page, neither sorted nor filtered. Raises BadCursor, BudgetExceeded and the error of a failed read."""
         raise NotImplementedError

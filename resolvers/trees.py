@@ -39,7 +39,7 @@ from resolvers.roots import HierarchyList, roots_list, virtual_owner, with_count
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.cache import Partition
 from resolvers.session.request import Request
-from resolvers.sorting.conditions import check_levels, path_position
+from resolvers.sorting.conditions import path_position
 from store.model.hierarchy import Hierarchy, Level
 from store.model.keys import prefix_end
 from store.model.records import Counts, Record
@@ -66,12 +66,11 @@ async def _list(request: Request, hierarchy: str, relation: Relation) -> Hierarc
     arguments, levels = relation.arguments, request.hierarchies[hierarchy].levels
     if all(levels[name].may_be_root for name in arguments.levels):
         return roots_list(request, hierarchy, relation)
-    if arguments.where is not None:  # before the roots are read
-        check_levels(arguments.where, [levels[name] for name in arguments.levels])
     bounds = None if arguments.where is None else KeyBounds.of(arguments.where, are_children=False)
     below = replace(relation, kind=RelationKind.DESCENDANTS, counts=relation.counts and not relation.is_cacheable)
     deep = tuple([name for name in arguments.levels if not levels[name].may_be_root])
     requested = TreesList(virtual_owner(hierarchy), below, deep, bounds)
+    requested.check_conditions(request.hierarchies[hierarchy])  # before the roots are read
     needs_tops = relation.is_cacheable or below.is_by_position
     return await requested.with_tops(request) if needs_tops else requested
 

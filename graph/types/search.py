@@ -63,9 +63,9 @@ def search_fields(types: HierarchyTypes) -> Fields:
     level = argument("level", list[types.level] | None, "Only nodes of these levels.")  # type: ignore[name-defined]
     text = argument("text", str, "Beginnings of words of a node's names, key or searched attributes, in any order.")
     description = (
-        f"Nodes of the hierarchy {cls.name} that match a text: each of its words begins a word of the node. First those "
-        "whose name is it, then those whose name begins with it, by weight, depth and name; last those whose ancestors "
-        "have words after the first. Case and accents are ignored."
+        f"Nodes of the hierarchy {cls.name} that match a text: each of its words begins a word of the node. First "
+        "those whose name is it, then those whose name begins with it, by weight, depth and name; last those whose "
+        "ancestors have words after the first. Case and accents are ignored."
     )
     arguments = [text, _UNDER, level, _FIRST, _LANGUAGES]
     return {search_field_of(cls): field(SearchField(cls.name), found | None, description, *arguments)}

@@ -386,7 +386,8 @@ class Relation:
     """One selected relation, with its arguments and the selection set of its nodes.
 
     `nodes` is whether any node is selected, `total` whether `totalCount` is, and `counts` whether `descendantCount` of
-    roots is; `facets` are those that are, each once. Two relations are equal only if they are the same object.
+    roots is; `facets` are those that are, each once. `is_cached` is whether its pages are: not where something is made
+    of many short ones. Two relations are equal only if they are the same object.
     """
 
     kind: RelationKind
@@ -396,6 +397,7 @@ class Relation:
     total: bool = False
     counts: bool = False
     facets: tuple[FacetsRequest, ...] = ()
+    is_cached: bool = True
 
     @cached_property
     def page_key(self) -> RelationKey:

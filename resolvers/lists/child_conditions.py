@@ -30,12 +30,14 @@ async def read_children(
     and how many nodes these are, or the error in its place; `read` reads the lists that relations lead to from their
     nodes.
     """
-    relations: dict[tuple[str, ...], Relation] = {}
+    relations: dict[tuple[tuple[str, ...], bool], Relation] = {}
     asked: list[Asked] = []
     for requested, where, records in lists:
         levels = _levels(where, len(request.hierarchies[requested.hierarchy].levels))
         arguments = ConnectionArguments(levels=levels, compared=True)
-        relation = relations.setdefault(levels, Relation(RelationKind.CHILDREN, arguments, NOTHING))
+        is_cached = not requested.relation.is_cacheable  # else what is made of them is
+        children = Relation(RelationKind.CHILDREN, arguments, NOTHING, is_cached=is_cached)
+        relation = relations.setdefault((levels, is_cached), children)
         asked.append((relation, await tested(records, _needs_children(requested.relation, where))))
     pages, found = iter(await read(request, asked)), list[Found]()
     for one, (_, owners) in zip(lists, asked, strict=True):

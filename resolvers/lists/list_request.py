@@ -8,6 +8,7 @@ which every record has, so a ListRequest computes from values and reads nothing.
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_values
 from functools import cached_property
 from operator import attrgetter
 from typing import ClassVar, Self
@@ -20,6 +21,7 @@ from resolvers.session.budget import NODE_BYTES, Budget, raise_first_error
 from resolvers.session.cache import Partition
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.session.request import Request
+from resolvers.sorting.conditions import check_levels
 from store.engine import units_of
 from store.errors import BadCursor, shorten
 from store.metadata.tree_version import TreeVersion, level_at_depth
@@ -233,6 +235,20 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         """The levels that nodes of the list may have, as the hierarchy is defined."""
         has_level = self.relation.arguments.has_level
         return [one for one in hierarchy.levels.values() if self.owner.level in one.under and has_level(one.name)]
+
+    def check_conditions(self, hierarchy: Hierarchy) -> None:
+        """Raise BadInput for a condition that no node of the list can meet."""
+        where = self.relation.arguments.where
+        if where is not None:
+            levels = self.possible_levels(hierarchy)
+            names, defined = {level.name for level in levels}, hierarchy.levels.values()
+            below = [level for level in defined if level.under & names]
+            check_levels(where, levels, self._open_levels(hierarchy), below)
+
+    def _open_levels(self, hierarchy: Hierarchy) -> Sequence[Level]:
+        """The levels that nodes of the list might have with another `level`."""
+        arguments = replace_values(self.relation.arguments, levels=())
+        return self.of(replace_values(self.relation, arguments=arguments)).possible_levels(hierarchy)
 
     async def level_counts(self, request: Request) -> Counts:
         """The nodes in the list by level, which its owner's counts give. Raises the error of a failed read."""

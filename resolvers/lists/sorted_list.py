@@ -34,7 +34,7 @@ from resolvers.session.budget import raise_first_error
 from resolvers.session.cache import RECORD_BYTES
 from resolvers.session.request import Request
 from resolvers.sorting.children import child_key, comparisons_in
-from resolvers.sorting.conditions import Condition, check_levels, key_position, tested
+from resolvers.sorting.conditions import Condition, key_position, tested
 from resolvers.sorting.facets import FacetsRequest, ListFacet, count_facets
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue, of_each
 from resolvers.sorting.search_comparison import searches_in
@@ -262,10 +262,9 @@ def _check_conditions(request: Request, makings: Sequence["_Making"]) -> None:
             continue
         key = relation, requested.owner.level
         if key not in checked:
-            hierarchy = request.hierarchies[requested.hierarchy]
             checked[key] = None
             try:
-                check_levels(relation.arguments.where, requested.possible_levels(hierarchy))
+                requested.check_conditions(request.hierarchies[requested.hierarchy])
             except CladeError as error:
                 checked[key] = error
         one.error = checked[key]

@@ -334,17 +334,26 @@ def direct_parts(where: Condition | None) -> Sequence[Condition]:
     return [part for part in parts if part is not None and not isinstance(part, Combination)]
 
 
-def check_levels(where: Condition, levels: Iterable[Level]) -> None:
-    """Raise BadInput for a condition that no node of these levels can meet, since they lack the attributes; levels are
-    those that nodes of the list can have, and of none the list is empty anyway.
+def check_levels(where: Condition, levels: Sequence[Level], others: Iterable[Level], below: Iterable[Level]) -> None:
+    """Raise BadInput for a condition that no node of these levels can meet, since they lack the attributes.
+
+    `levels` are those that nodes of the list can have, and of none the list is empty anyway; `others` are those that it
+    could have, and `below` those of their children.
     """
-    levels = list(levels)
-    if levels and all(where.outcome(level.name) is False and where.lacking(level.name) for level in levels):
-        lacks = [f"{level.label} has no {', '.join(sorted(where.lacking(level.name)))}" for level in levels]
-        raise BadInput(
-            f"No node in this list can meet where: {'; '.join(lacks)}. Give level: with a level that has it, or omit "
-            "the condition."
-        )
+    if not levels or any(where.outcome(level.name) is not False or not where.lacking(level.name) for level in levels):
+        return
+    lacks = [f"{level.label} has no {', '.join(sorted(where.lacking(level.name)))}" for level in levels]
+    having, children = [
+        ", ".join([one.label for one in some if not where.lacking(one.name)]) for some in (others, below)
+    ]
+    ways = [f"give level: [{having}]"] if having else []
+    ways += [f"put it into children: {{some: …}}, since {children} may have it"] if children else []
+    raise BadInput(f"No node in this list can meet where: {'; '.join(lacks)}. {_way_out([*ways, 'omit it'])}")
+
+
+def _way_out(ways: Sequence[str]) -> str:
+    text = ", or ".join(ways)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 class OwnParser(Protocol):

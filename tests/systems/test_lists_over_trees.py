@@ -18,7 +18,8 @@ ROWS.append((("9", "direct"), "CITY", "n", {"population": 25}))
 """Seven countries with states and cities, which are at two depths."""
 
 REFUSED = {
-    'where: {timezone: {gte: ""}}': "COUNTRY has no timezone. Give level: with a level that has it",
+    'where: {timezone: {gte: ""}}': "COUNTRY has no timezone. Give level: [CITY], or "
+    "put it into children: {some: …}, since CITY may have it, or omit it.",
     'where: {and: [{squareFeet: {isNull: false}}, {name: {ne: "x"}}]}': "COUNTRY has no squareFeet",
     'level: [REGION, STATE], where: {not: {timezone: {ne: "x"}}}': "REGION has no timezone; STATE has no timezone",
     "level: [COUNTRY, CITY], where: {timezone: {ne: null}}": "timezone is null",

@@ -218,13 +218,14 @@ async def test_nothing_of_a_response_with_errors_stays_in_memory(store):
     await damage(store, "r/n001", revision=2**40)
     gc.collect()
     gc.disable()
+    others = {id(one) for one in gc.get_objects() if isinstance(one, Rows)}  # of servers that other tests have begun
     try:
         lists = (
             "c: children { nodes { note } } d: children { nodes { revision } } e: children(first: -1) { totalCount }"
         )
         _, errors, _ = await ask(asked, f'{{ box(path: "r") {{ {lists} }} }}')
         assert len(errors) == 102
-        assert not [one for one in gc.get_objects() if isinstance(one, Rows)]
+        assert not [one for one in gc.get_objects() if isinstance(one, Rows) and id(one) not in others]
     finally:
         gc.enable()
 

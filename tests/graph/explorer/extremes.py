@@ -50,7 +50,7 @@ WARES = [
     {"tags": ["red", "blue"], "since": "2026-01-02"}, {"tags": ["red"], "since": "2026-03-04"}, {"tags": ["blue"]}, {},
 ]  # fmt: skip
 THINGS = [
-    (["Shelf"], "PART"),
+    (["Shelf"], "PART", "Shelf with wares"),
     *((["Shelf", f"W{number:03}"], "PART", f"Ware {number}", ware) for number, ware in enumerate(WARES)),
     (["Shelf", "W000", "Screw"], "PART", "Screw", {"maker": "Big"}),
     *((CHAIN[: number + 1], "PART") for number in range(32)),

@@ -75,7 +75,7 @@ def test_a_menu_has_the_values_of_its_column_with_their_numbers_and_filters_by_t
     expect_found(page, 3, f"Maker: {EVIL}", 'Maker: O\'Neil & "Söhne"', "Maker: (blank)", "Sold: no")
     go(page, "Numbers")
     page.go_back()
-    expect(heading(page)).to_have_text("Shelf")
+    expect(heading(page)).to_have_text("Shelf with wares")
     expect_found(page, ALL)
     expect(page.locator("th[aria-sort]")).to_have_count(0)
     assert page.evaluate("window.evil") is None

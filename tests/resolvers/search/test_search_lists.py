@@ -65,7 +65,15 @@ def condition(random: Random, model: Model) -> tuple[dict[str, Any], list[str] |
         ({"or": [{"search": text}, {"search": other}, {"search": third}]}, None,
          lambda one: one in ranked or one in also or one in direct),
         ({"not": {"search": text}}, None, lambda one: one not in ranked),
+        ({"search": text, "children": {"some": {"search": other, **big}}}, ranked,
+         lambda one: one in ranked and one in {_above(each) for each in also if (by_path[each] or 0) >= 2}),
+        ({"search": text, "children": {"none": {"search": other}}}, ranked,
+         lambda one: one in ranked and one not in set(map(_above, also))),
     ])  # fmt: skip
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _search(random: Random, model: Model) -> tuple[dict[str, Any], list[str]]:
@@ -263,6 +271,24 @@ async def test_reads_of_a_long_list_are_those_of_its_word(store):
             assert reply.units < 40
     again = await client.ask(f"{{ locations({LODZ % 'lodz'}) {COST} }}")
     assert again.requests == 2, "the items and the nodes: no result is cached"
+
+
+@pytest.mark.usefixtures("exact")
+async def test_ancestors_of_nested_lists_are_read_once(store):
+    states = [(("US", f"s{n:02}"), "STATE", "Iowa" if n % 2 else "Nebraska") for n in range(30)]
+    cities = [((*path, f"c{n}"), "CITY", "Lodz") for path, *_ in states for n in range(3)]
+    rows: list[tuple[Any, ...]] = [(("US",), "COUNTRY"), *states, *cities]
+    await plant(store, Location, rows)
+    inner = 'children(where: {search: {text: "lodz nebr"}}) { totalCount }'
+    query = f'{{ country(path: "US") {{ children {{ nodes {{ {inner} }} }} }} }}'
+    reply = await Client(store, Location).ask(query)
+    assert [one["children"]["totalCount"] for one in reply.data["country"]["children"]["nodes"]] == [3, 0] * 15
+    plain = await Client(store, Location).ask(query.replace("lodz nebr", "lodz"))
+    assert reply.requests == plain.requests, "all ancestors are owners of lists, or were looked up"
+    deep = query.replace("country(path", "location(path").replace('"US"', '"US/s01"')
+    assert (await Client(store, Location).ask(deep.replace("nebr", "us"))).data == {
+        "location": {"children": {"nodes": [{"children": {"totalCount": 0}}] * 3}}
+    }
 
 
 TOO_MANY = 'that may have the word "lodz" are more than this request may read; write a longer word, or search below'
