@@ -79,7 +79,7 @@ class ChildrenComparison:
         if self.outcome(level) is None or not below:
             return set() if below else {"such children"}
         names = {name for child in below for name in self.where.lacking(child)}
-        return {f"children with {', '.join(sorted(names))}"} if names else set()
+        return {f"children with {' and '.join(sorted(names))}"} if names else set()
 
     def _below(self, level: str) -> list[str]:
         """The levels that children of nodes of a level can be of."""

@@ -380,7 +380,7 @@ class ConditionParser:
         parts: list[Condition] = []
         for name, inner in given.items():
             if inner is None:
-                raise BadInput(f"{name} is null in where; {_omit(name)}.")
+                raise BadInput(f"{name} is null in where; {_omit(self._values.get(name))}.")
             if name in ("and", "or"):
                 parts.append(self._combination(name, inner, depth))
             elif name == "not":
@@ -404,7 +404,7 @@ class ConditionParser:
 
     def _comparison(self, name: str, value: NodeValue | None, operator: str, operand: Any) -> Condition:
         if operand is None:
-            raise BadInput(f"{operator} of {name} is null in where; {_omit(name)}.")
+            raise BadInput(f"{operator} of {name} is null in where; {_omit(value)}.")
         given = operand if isinstance(operand, list) else [operand]
         operands = tuple([one.name if isinstance(one, Enum) else one for one in given])
         self._characters_left -= sum([len(one) for one in operands if isinstance(one, str)])
@@ -425,8 +425,8 @@ class ConditionParser:
         return condition
 
 
-def _omit(name: str) -> str:
-    return "omit it" if name in ("key", "path", "and", "or", "not") else "omit it, or write isNull: true"
+def _omit(value: object) -> str:
+    return "omit it, or write isNull: true" if isinstance(value, NodeValue) else "omit it"
 
 
 def _localized(value: NodeValue, given: Mapping[str, Any]) -> tuple[NodeValue, Mapping[str, Any]]:

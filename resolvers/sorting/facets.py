@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nsmallest
+from math import isfinite
 from typing import Any
 
 from resolvers.sorting.conditions import Combination, Comparison, Condition, direct_parts
@@ -58,16 +59,23 @@ class FacetField:
     labels: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @cached_property
-    def values_of(self) -> Callable[[Record], Iterable[Any]]:
-        """The values of a node as stored, none where it has none."""
+    def values_of(self) -> Callable[[Record], Iterable[Any] | None]:
+        """The values of a node as stored; None where it has none, as `isNull` finds it."""
         of, types = self.value.of, python_types(self.value.kind)
         if self.value.many:
-            return lambda record: [one for one in of(record) or () if type(one) in types]
-        return lambda record: () if (found := of(record)) is None else (found,)
+
+            def elements(record: Record) -> list[Any] | None:
+                found = of(record)
+                return None if found is None else [one for one in found if type(one) in types]
+
+            return elements
+        return lambda record: None if (found := of(record)) is None else (found,)
 
     @cached_property
     def identity_of(self) -> Callable[[Any], Any]:
         """What is equal for equal values; None for a stored value that is none of the field's."""
+        if self.value.kind is Kind.FLOAT:
+            return _finite
         return _same if self.value.kind in (Kind.TEXT, Kind.BOOLEAN) else self.value.comparable
 
     def text(self, value: Any) -> str:
@@ -165,14 +173,14 @@ class _Counted:
 
     def count(self, record: Record) -> None:
         """Count a node, once for each of its values."""
-        identity_of, found = self._identity_of, set[Any]()
-        for value in self._values_of(record):
+        identity_of, found, values = self._identity_of, set[Any](), self._values_of(record)
+        self._missing += values is None
+        for value in values or ():
             identity = identity_of(value)
             if identity is not None and identity not in found:
                 found.add(identity)
                 self._first.setdefault(identity, value)
         self._counts.update(found)
-        self._missing += not found
 
     def add(self, value: Any, count: int) -> None:
         """Count so many nodes with a value."""
@@ -195,3 +203,7 @@ class _Counted:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

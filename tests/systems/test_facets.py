@@ -128,7 +128,7 @@ def expected(rows: Rows, own: dict[str, list[Any]]) -> list[dict[str, Any]]:
                     key, {True: "true", False: "false"}.get(value, str(value)) if name == "is_new" else str(value)
                 )
             counts.update(keys)
-            missing += not keys
+            missing += given is None
         ranked = sorted(counts, key=lambda key: (-counts[key], folded(name, key)))
         ends = [texts[end(counts)] if counts and name in ("stock", "price", "made_on") else None for end in (min, max)]
         found.append({

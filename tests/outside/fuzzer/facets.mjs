@@ -32,7 +32,7 @@ function count(hierarchy, whole, name, first, lists) {
       if (!found.has(key)) found.set(key, { key, value, text: String(value), count: 0 });
       found.get(key).count += 1;
     }
-    missingCount += values.length ? 0 : 1;
+    missingCount += lists.value(one, name) == null ? 1 : 0;
   }
   const folded = comparable(type, lists.enums);
   const all = [...found.values()];

@@ -76,7 +76,7 @@ def _facet(trees: Trees, whole: list[Node], name: str, first: int) -> Arguments:
         several = value if isinstance(value, list) else [] if value is None else [value]
         # "A node counts once for each of its values in an attribute that is a list."
         counts.update({*several})
-        missing += not several
+        missing += value is None  # as `isNull: true` finds it
 
     def place(value: Any) -> Any:
         # "Then in the order in which lists sort them"; texts that are equal there by their characters.
