@@ -21,6 +21,7 @@ from resolvers.lists.arguments import NOTHING, ConnectionArguments, CursorKind, 
 from resolvers.lists.list_request import KeyOrderList, ReadOption, TreeState, cheapest
 from resolvers.lists.prefetch import bounds, is_gapless, sorted_owners
 from resolvers.session.records_read import Read
+from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy, Level
 from store.model.keys import MAX_SEGMENTS, Index, KeyRange, level_range
 from store.model.records import Counts, Record
@@ -55,6 +56,11 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
             found |= ahead
         has_level = self.relation.arguments.has_level
         return [one for one in hierarchy.levels.values() if one.name in found and has_level(one.name)]
+
+    async def read_size(self, request: Request) -> int:
+        if self.owner.below is None:  # a root out of a list, whose counts are in the version of its tree
+            return sum((await self.level_counts(request)).values())
+        return self.max_size
 
     def between(self, hierarchy: Hierarchy) -> Self | None:
         arguments = self.relation.arguments

@@ -119,3 +119,26 @@ async def test_of_a_level_that_roots_can_have_only_the_roots_are_counted_beside_
     )
     paths = [{"path": path} for path in ("a", "a/b/p", "q")]
     assert reply.data == {"categories": {"totalCount": 3, "nodes": paths}}
+
+
+@pytest.mark.both_stores
+async def test_lists_below_listed_roots_are_those_below_the_same_nodes_by_path(store):
+    await plant(store, Location, ROWS)
+    asked = Client(store, Location)
+    lists = " ".join(
+        f"d{number}: descendants({arguments}) {{ totalCount nodes {{ path }} }}"
+        for number, arguments in enumerate(
+            (
+                'where: {search: {text: "c"}}',
+                "where: {near: {latitude: 0, longitude: 0, kilometers: 100}}",
+                'where: {children: {some: {name: {ne: "x"}}}}',
+                "orderBy: {field: POSITION}",
+                "orderBy: {field: NAME}",
+            )
+        )
+    )
+    listed = await asked.ask(f"{{ locations {{ nodes {{ path {lists} }} }} }}")
+    assert not listed.errors
+    for one in listed.data["locations"]["nodes"]:
+        alone = await asked.ask(f'{{ location(path: "{one["path"]}") {{ path {lists} }} }}')
+        assert (alone.errors, alone.data["location"]) == ([], one)
