@@ -15,7 +15,7 @@ from resolvers.lists.list_request import ListRequest
 from resolvers.session.budget import raise_first_error
 from resolvers.session.request import Request
 from resolvers.sorting.conditions import Condition
-from resolvers.sorting.search_comparison import BY_ANCESTORS, SearchComparison, searches_in, with_searches
+from resolvers.sorting.search_comparison import BY_ANCESTORS, Met, SearchComparison, searches_in, with_searches
 from store.concurrency import in_chunks
 from store.errors import BudgetExceeded
 from store.model.keys import Key, ancestor_keys
@@ -60,12 +60,16 @@ async def with_ancestors(
     nodes = await request.state.nodes(unread) if unread else {}
     raise_first_error(nodes.values())
     own |= {key: node for key, node in nodes.items() if not isinstance(node, Exception)}
-    return [
-        where and with_searches(where, {id(one): _with(one, keys[id(one)], own) for one in searches_in(where)})
-        for (_, where, _), keys in zip(lists, needs, strict=True)
-    ]
+    found: list[Condition | None] = []
+    for (_, where, _), keys in zip(lists, needs, strict=True):
+        with_words = {id(one): await _with(one, keys[id(one)], own) for one in searches_in(where)}
+        found.append(where and with_searches(where, with_words))
+    return found
 
 
-def _with(search: SearchComparison, keys: set[Key], nodes: dict[Key, Record | None]) -> SearchComparison:
+async def _with(search: SearchComparison, keys: set[Key], nodes: dict[Key, Record | None]) -> SearchComparison:
     """The condition with its words that the nodes at these keys have."""
-    return replace(search, above={key: search.met(nodes.get(key)) for key in keys})
+    above: dict[Key, Met] = {}
+    async for chunk in in_chunks(list(keys), MATCHED_A_CHUNK):
+        above |= {key: search.met(nodes.get(key)) for key in chunk}
+    return replace(search, above=above)

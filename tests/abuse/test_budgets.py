@@ -232,6 +232,7 @@ LONG_TEXTS = ", ".join(f'{{name: {{contains: "ä{n}"}}}}' for n in range(45))
 CONDITIONS = f'{{ location(path: "US") {{ children(where: {{or: [{LONG_TEXTS}]}}) {{ totalCount }} }} }}'
 SORTED = '{ area(path: "r") { descendants(orderBy: [{field: LEVEL}, {field: NAME}], first: 1) { nodes { id } } } }'
 PLACED = '{ area(path: "r") { descendants(level: PLOT, orderBy: [{field: POSITION}], first: 1) { nodes { id } } } }'
+COUNTED = '{ area(path: "r") { descendants(first: 1) { facets(fields: [LEVEL, NOTE]) { distinctCount } } } }'
 ON_CHILDREN = """{ area(path: "r") {
   descendants(level: AREA, where: {children: {some: {name: {startsWith: "x"}}}}) { totalCount }
 } }"""
@@ -258,8 +259,8 @@ PLAIN = {"accept-encoding": "identity"}  # others have turns while a thread comp
 
 @pytest.mark.parametrize(
     "query",
-    [LARGE, CONDITIONS, SORTED, PLACED, ON_CHILDREN],
-    ids=["lists", "conditions", "sorted", "placed", "children"],
+    [LARGE, CONDITIONS, SORTED, PLACED, COUNTED, ON_CHILDREN],
+    ids=["lists", "conditions", "sorted", "placed", "counted", "children"],
 )
 async def test_long_computation_yields_to_other_requests(large, query, monkeypatch):
     """With a clock whose slice is over at each third look, another task has turns, and none where nothing yields."""
