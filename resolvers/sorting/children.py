@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from resolvers.sorting.conditions import Combination, Condition, ConditionParser, Test
 from store.errors import BadInput
@@ -77,7 +77,7 @@ class ChildrenComparison:
     def lacking(self, level: str) -> set[str]:
         below = self._below(level)
         if self.outcome(level) is None or not below:
-            return set() if below else {"such children"}
+            return set() if below else {"children of such levels"}
         names = {name for child in below for name in self.where.lacking(child)}
         return {f"children with {' and '.join(sorted(names))}"} if names else set()
 
@@ -131,6 +131,7 @@ class ChildrenParser:
     """Parses `children` in `where`, with the levels of a hierarchy."""
 
     levels: Levels
+    cost: ClassVar[int] = 1
 
     def parse(self, given: Mapping[str, Any], parser: ConditionParser, depth: int) -> Condition:
         for name, inner in given.items():

@@ -87,6 +87,7 @@ def _lo(span: Span) -> str:
 
 
 MAX_CONDITIONS = 50  # of one list: each comparison is tested for every node, and so is each empty object or list
+DEAR = 5  # what a condition counts as that takes so many times as long as a comparison
 PARSED = frozenset((Kind.LONG, Kind.DECIMAL, Kind.DATE, Kind.DATETIME))  # which scalars take as they are given
 MAX_DEPTH = 5  # of and, or, not and children in each other
 MAX_CHARACTERS = 4_000  # of all texts to compare with: they are cached with the list
@@ -357,7 +358,11 @@ def _way_out(ways: Sequence[str]) -> str:
 
 
 class OwnParser(Protocol):
-    """A name in `where` whose conditions are no comparisons of a value of the node itself."""
+    """A name in `where` whose conditions are no comparisons of a value of the node itself; `cost` is what each counts
+    as among those that one list may have.
+    """
+
+    cost: ClassVar[int]
 
     def parse(self, given: Mapping[str, Any], parser: "ConditionParser", depth: int) -> Condition:
         """The condition. Raises BadInput."""
@@ -386,7 +391,7 @@ class ConditionParser:
             elif name == "not":
                 parts.append(self._combination(name, [inner], depth))
             elif not isinstance(value := self._values.get(name), NodeValue | None):
-                parts.append(self.counted(value.parse(inner, self, depth)))
+                parts.append(self.counted(value.parse(inner, self, depth), value.cost))
             else:
                 if name == "name" and value is not None:
                     value, inner = _localized(value, inner)
@@ -417,11 +422,12 @@ class ConditionParser:
             return self.counted(KeyComparison.of(name, operator, whole))
         return self.counted(Comparison(value, operator, whole))
 
-    def counted(self, condition: Condition) -> Condition:
+    def counted(self, condition: Condition, cost: int = 1) -> Condition:
         """A condition, taken from those that one list may have. Raises BadInput where it has too many."""
-        self._conditions_left -= 1
+        self._conditions_left -= cost
         if self._conditions_left < 0:
-            raise BadInput(f"where has more than {MAX_CONDITIONS} conditions; omit some.")
+            counts = f"; one of near or search counts as {DEAR}" if cost > 1 else ""
+            raise BadInput(f"where has more than {MAX_CONDITIONS} conditions{counts}; omit some.")
         return condition
 
 

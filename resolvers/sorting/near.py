@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from resolvers.sorting.conditions import Condition, ConditionParser, direct_parts
+from resolvers.sorting.conditions import DEAR, Condition, ConditionParser, direct_parts
 from resolvers.sorting.values import NodeValue
 from store.errors import BadInput
 from store.model.attributes import Kind
@@ -74,6 +74,7 @@ class NearValue:
 
     hierarchy: Hierarchy
     labels: tuple[str, ...]
+    cost: ClassVar[int] = DEAR
 
     def parse(self, given: Mapping[str, Any], parser: ConditionParser, depth: int) -> Condition:
         """The condition; raises BadInput for what is out of bounds."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from resolvers.sorting.conditions import Combination, Condition, ConditionParser, Test, direct_parts
+from resolvers.sorting.conditions import DEAR, Combination, Condition, ConditionParser, Test, direct_parts
 from resolvers.sorting.values import NodeValue
 from store.errors import BadInput
 from store.model.attributes import Kind
@@ -110,6 +110,7 @@ class SearchValue:
     """The words of the nodes of a hierarchy, which conditions `search` are about."""
 
     hierarchy: Hierarchy
+    cost: ClassVar[int] = DEAR
 
     def parse(self, given: Mapping[str, Any], parser: ConditionParser, depth: int) -> Condition:
         """The condition; raises BadInput for a text that is too long, and for what is no language tag."""

@@ -379,7 +379,7 @@ REFUSED = {
     "not: {not: {not: {not: {children: {some: {}}}}}}": "where has more than 5 levels",
     f"children: {{some: {{or: [{', '.join(['{}'] * 50)}]}}}}": "where has more than 50 conditions",
     "children: {some: {color: {isNull: false}}}": "ROOM has no children with color",
-    "children: {some: {}, level: KIND}": "ROOM has no such children",
+    "children: {some: {}, level: KIND}": "ROOM has no children of such levels",
 }
 
 
@@ -392,7 +392,7 @@ async def test_conditions_that_no_list_has_are_refused_before_anything_is_read(s
         assert reply.requests == 0
     kinds = 'level: KIND, where: {children: {some: {color: {eq: "red"}}}}'
     (error,) = (await asked.ask(f"{{ shelves({kinds}) {{ totalCount }} }}")).errors
-    assert "KIND has no such children" in error["message"]
+    assert "KIND has no children of such levels" in error["message"]
 
 
 async def test_a_cursor_in_position_order_is_the_path_of_a_node_wherever_it_is_now(store):

@@ -17,6 +17,7 @@ ROWS: list[tuple[Any, ...]] = [(tuple(one.split("/")), ["COUNTRY", "STATE", "CIT
 ROWS.append((("9", "direct"), "CITY", "n", {"population": 25}))
 """Seven countries with states and cities, which are at two depths."""
 
+NEAR = "{near: {latitude: 0, longitude: 0, kilometers: 1}}"
 REFUSED = {
     'where: {timezone: {gte: ""}}': "COUNTRY has no timezone. Give level: [CITY], or "
     "put it into children: {some: …}, since CITY may have it, or omit it.",
@@ -25,6 +26,7 @@ REFUSED = {
     "level: [COUNTRY, CITY], where: {timezone: {ne: null}}": "timezone is null",
     'level: [COUNTRY, CITY], where: {timezone: {gt: "a"}, iso3: {eq: "U"}}': "CITY has no iso3; COUNTRY has no",
     'level: CITY, after: "cg"': "is not a cursor",
+    f"level: CITY, where: {{or: [{', '.join([NEAR] * 11)}]}}": "50 conditions; one of near or search counts as 5",
 }
 MET = [
     "where: {timezone: {isNull: true}}",

@@ -263,13 +263,16 @@ class Values:
 
 
 def conditions_in(value: Any) -> int:
-    """The number of conditions of a `where`: "each operator of a field is one, and each empty object or list"."""
+    """The number of conditions of a `where`: "each operator of a field is one, and each empty object or list;
+    near and search count as five".
+    """
     if isinstance(value, list):
         return sum(map(conditions_in, value)) or 1
     if not isinstance(value, dict):
         return 0
     joined = [conditions_in(inner) for name, inner in value.items() if name in ("and", "or", "not")]
-    others = [inner for name, inner in value.items() if name not in ("and", "or", "not")]
+    joined += [5 for name in value if name in ("near", "search")]
+    others = [inner for name, inner in value.items() if name not in ("and", "or", "not", "near", "search")]
     return sum(joined) + sum(len(inner) if isinstance(inner, dict) else 1 for inner in others) or 1
 
 
