@@ -64,6 +64,7 @@ def test_the_focus_stays_in_its_part_and_the_former_node_cannot_be_changed_while
     name.press("Enter")
     expect(page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")
     expect(name).to_be_focused()
+    expect(children(page)).to_have_attribute("aria-busy", "false")  # until then the rows are those of the former order
     children(page).get_by_role("link").first.focus()
     children(page).evaluate("element => element.scrollTo(0, element.scrollHeight)")
     expect(children(page)).to_be_focused()  # the row is in the document no more
