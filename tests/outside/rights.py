@@ -338,22 +338,26 @@ def _queries() -> Iterator[str]:
         yield f'{{ box(path: "{path}") {{ name }} }}'
         node = f'id: "thing:{path.replace("/", "-")}"'
         yield f"{{ thing({node}) {{ path name }} node({node}) {{ id }} deletedNode({node}) {{ path }} }}"
-        yield f'{{ searchThings(text: "lamp", under: "{path}") {{ nodes {{ path }} complete }} }}'
+        yield f'{{ searchThings(text: "lamp", under: "{path}") {{ nodes {{ path }} complete totalCount }} }}'
         yield f'{{ thing(path: "{path}") {{ descendants({_near(50, 10)}) {{ {_NEAREST} }} }} }}'
     many = ", ".join(f'"{path}"' for path in paths)
     yield f"{{ thingsByPath(paths: [{many}]) {{ path name }} }}"
     ids = ", ".join(f'"thing:{path.replace("/", "-")}"' for path in paths)
     yield f"{{ nodes(ids: [{ids}]) {{ id }} }}"
-    for text in ("lamp", "l", "n0", "word1", "aaa", "extra", "lamp n"):
+    for text in ("lamp", "l", "n0", "word1", "aaa", "extra", "lamp n", "n0 withheld", "n0 extra lamp"):
         for first in (1, 10, 100):
-            yield f'{{ searchThings(text: "{text}", first: {first}) {{ nodes {{ id path name }} complete }} }}'
+            found = "nodes { id path name } complete totalCount"
+            yield f'{{ searchThings(text: "{text}", first: {first}) {{ {found} }} }}'
             yield f"{{ things({_near(len(text) * 3, first)}) {{ {_NEAREST} }} }}"
     for tree in ("T", "U", "H", "A", "N"):
         for under in (tree, f"{tree}/a", f"{tree}/b"):
             fields = "event nodeId path level revision from to withDescendants"
             feed = f'changes(hierarchy: THING, tree: "{tree}", under: "{under}")'
             yield f"{{ {feed} {{ changes {{ {fields} }} cursor hasMore }} }}"
-    yield "{ things { nodes { path name } totalCount } }"
+    for given in _LISTS:
+        yield f"{{ things({given}) {{ {_PAGE} {_COUNTED} }} }}"
+        yield f"{{ things(level: SLIP, {given}) {{ {_PAGE} {_COUNTED} }} }}"
+    yield "{ things { nodes { path name children(first: 0) { facets(fields: SMALL) { minimum } } } totalCount } }"
     yield "{ things(orderBy: [{field: NAME, direction: DESC}]) { nodes { path childCount } } }"
     yield "{ things(last: 2) { edges { cursor node { path } } pageInfo { hasPreviousPage hasNextPage } } }"
     yield "{ moves(hierarchy: THING) { from to state } hierarchies { name mayWrite } }"
@@ -376,11 +380,31 @@ def _selections() -> Iterator[str]:
         yield f"{relation}({some}) {{ totalCount nodes {{ path }} }}"
         yield f"{relation}{PLACES[0] % ', last: 3'} {{ {_PAGE} }}"
         yield f"{relation}{PLACES[1] % ', first: 3'} {{ {_PAGE} }}"
+        for given in _LISTS:
+            yield f"{relation}({given}) {{ {_PAGE} {_COUNTED} }}"
     yield "parent { path } ... on TreeNode { levelName } ancestors { path name }"
     yield "history(first: 2) { totalCount nodes { name changedBy } } atRevision(n: 1) { name }"
 
 
 _PAGE = "totalCount edges { cursor node { path } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
+
+
+_COUNTED = "facets(fields: [LEVEL, NOTE, SMALL, STATE], first: 4) "
+_COUNTED += "{ distinctCount missingCount minimum maximum values { value count } }"
+_NEAR = "near: {latitude: 10, longitude: 20, kilometers: 5}"
+_LISTS = (
+    "first: 2, where: {small: {lt: 40}, and: [{note: {isNull: true}}]}",
+    'first: 2, where: {search: {text: "lamp"}}, orderBy: {field: RELEVANCE}',
+    # Words of nodes, of hidden ancestors, and of what is only in the second world.
+    'where: {search: {text: "n0 withheld"}}',
+    'where: {search: {text: "n lamp extra"}}, orderBy: {field: RELEVANCE, direction: DESC}',
+    f'where: {{or: [{{search: {{text: "word1"}}}}, {{{_NEAR}}}]}}, last: 3',
+    f"where: {{{_NEAR}}}, orderBy: [{{field: DISTANCE, direction: DESC}}]",
+    'where: {children: {some: {name: {contains: "n0"}, small: {gt: 3}}}}',
+    f"where: {{children: {{none: {{{_NEAR}}}}}, not: {{children: {{some: {{note: {{isNull: false}}}}}}}}}}",
+    "orderBy: {field: POSITION}, first: 5",
+    "orderBy: [{field: STATE}, {field: POSITION, direction: DESC}], last: 4",
+)
 
 
 def _mutations(caller: str) -> Iterator[str]:
