@@ -126,6 +126,11 @@ def values(name: str, kind: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
                 ranges = [{"key": {"gte": f"{n}", "lt": f"{n}5"}} for n in range(count)]
                 yield f"{name}.or of {count} ranges of keys", {"or": ranges}
                 yield f"{name}.and of {count} conditions not on a key", {"and": [{"not": each} for each in ranges]}
+            circle = {"latitude": 1, "longitude": 1, "kilometers": 2000}
+            yield f"{name}.search and near", {"or": [{"search": {"text": "n o d e 1 2 3 4"}}, {"near": circle}]}
+            names = [{"name": {"contains": f"{n}"}} for n in range(BOUNDS["or"] - 5)]
+            for one in ("some", "none"):
+                yield f"{name}.children {one} of {len(names)} conditions", {"children": {one: {"or": names}}}
         if depth == 0 and "not" in kind.fields:
             for levels in (5, 50):
                 value = small(kind, name)
@@ -165,6 +170,7 @@ def requests(schema: GraphQLSchema) -> Iterator[Request]:
     places: list[tuple[str, str, Any]] = [
         ("2", f'query(%s) {{ thing(path: "R") {{ {below} {{ nodes {{ %s }} }} }} }}', node),
         ("1", 'query(%s) { thing(path: "R") { %s } }', node),
+        ("1", 'query(%s) { thing(path: "R") { descendants(first: 1) { %s } } }', schema.type_map["ThingConnection"]),
         ("0", "query(%s) { %s }", schema.query_type),
         ("0", "mutation(%s) { %s }", schema.mutation_type),
     ]
