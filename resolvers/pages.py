@@ -21,7 +21,7 @@ from resolvers.lists.arguments import Asked, Page, Relation, page_of
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, KeyOrderList, ListRequest, described
 from resolvers.lists.position_order import Read
 from resolvers.lists.sorted_list import Readers, read_sorted
-from resolvers.planner import Planner, list_requests
+from resolvers.planner import Planner, list_request, list_requests
 from resolvers.search.candidates import read_candidates
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.request import Request
@@ -49,6 +49,17 @@ def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[ob
         return list(map(_KIDS, owners))
     # The counts of a root from an index may be older than a move's commit.
     return [owner.is_root or owner.kids for owner in owners]
+
+
+def is_refused(request: Request, owner: Record, relation: Relation) -> bool:
+    """Whether a list is an error even if it is empty, since no node in the list of an owner of this level can meet its
+    conditions.
+    """
+    try:
+        list_request(owner, relation).check_conditions(request.hierarchies[owner.hierarchy])
+    except CladeError:
+        return True
+    return False
 
 
 async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:

@@ -36,7 +36,7 @@ from graph.types.lookups import RootsField, Target
 from graph.types.search import SearchField
 from resolvers.lists.arguments import Page, Relation
 from resolvers.lookup import find_nodes
-from resolvers.pages import may_have_children
+from resolvers.pages import is_refused, may_have_children
 from resolvers.search.finder import FoundPage, Selected
 from resolvers.session.budget import Budget
 from store.concurrency import yield_to_loop
@@ -46,7 +46,7 @@ CHUNK = 256  # objects between two yields to the event loop
 FAULTY_CHUNK = 16  # the same where there are errors, since each object with one takes as long as many others
 
 _RECORDS = attrgetter("records")
-_MAY_BE_REFUSED = attrgetter("arguments.may_be_refused")
+_IS_NARROW = attrgetter("arguments.is_narrow")
 _NOT_CACHED = None, 0
 _RELATIONS = frozenset((Relation,))
 _RESULTS = frozenset((Page, FoundPage, list))
@@ -237,9 +237,9 @@ class Run:
             return
         asked = list(map(look_ahead.asked, compiled.reads))
         has_lists = compiled.childless is not None and rows.present is None and _RELATIONS.issuperset(map(type, asked))
-        if compiled.childless is not None and has_lists and not any(map(_MAY_BE_REFUSED, asked)):
+        if has_lists and not (any(map(_IS_NARROW, asked)) or self._are_refused(rows, asked)):
             owns = may_have_children(self._request, rows.records)
-            if not all(owns):
+            if not all(owns) and compiled.childless is not None:
                 self._rows.append(rows.part(owns, compiled.childless))
                 self._fields += compiled.empty_count * (len(owns) - len(rows.records))
         if not rows.records:
@@ -255,6 +255,10 @@ class Run:
                 owners = rows.present or rows.records
                 questions.append((arguments, list(map(reading.owner, owners)) if reading.owner else owners))
                 takers.append((rows, field))
+
+    def _are_refused(self, rows: Rows, asked: Sequence[Relation]) -> bool:
+        """Whether one of these lists is an error for all of some objects, which are of one level."""
+        return any(one.arguments.where and is_refused(self._request, rows.records[0], one) for one in asked)
 
     # -- what was found ------------------------------------------------------------------------------------------------
 

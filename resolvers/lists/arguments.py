@@ -281,11 +281,6 @@ class ConnectionArguments:
         return self.bounds is not None or self.is_paged
 
     @property
-    def may_be_refused(self) -> bool:
-        """Whether it depends on the owner if these are right, also where its list is empty: cursors and conditions."""
-        return self.is_narrow or self.where is not None
-
-    @property
     def is_paged(self) -> bool:
         """Whether cursors leave out a part of the list."""
         return self.after is not None or self.before is not None
