@@ -121,7 +121,7 @@ class Shell(Executor[Any]):
 
     def _is_read(self, field: ReadField, record: Record) -> bool:
         """Whether a field of the node is read."""
-        compiled = field.position and field.position[record.hierarchy, record.level]
+        compiled = None if field.position is None else field.position[record.hierarchy, record.level]
         return isinstance(compiled, CompiledType) and bool(compiled.reads)
 
 

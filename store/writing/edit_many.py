@@ -101,7 +101,11 @@ def _may_follow(fault: Fault, edit: Edit, failed: Iterable[Edit]) -> bool:
         for place in _places(other):
             if any(path[: len(place)] == place for path in paths):
                 return True
-            if isinstance(fault, NotEmpty) and any(place[: len(path)] == path for path in paths):
+            if (
+                isinstance(fault, NotEmpty)
+                and not isinstance(other, Create)
+                and any(place[: len(path)] == path for path in paths)
+            ):
                 return True
     return False
 
@@ -207,7 +211,7 @@ class Batch:
             for put in puts:
                 del changes[put.key]
             changes[key] = Put(item)
-            changes[version.key] = replace(version, item={**version.item, "n": number})
+            changes[version.key] = Put({**version.item, "n": number}, version.when)
         return changes
 
 
