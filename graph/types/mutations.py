@@ -18,8 +18,7 @@ from store.model import keys
 from store.model.records import Record
 from store.writing.edit import Edit
 from store.writing.edit_many import MAX_EDITS, EditMany
-from store.writing.edit_request import EditOptions, EditResult
-from store.writing.transaction import EditedNode
+from store.writing.edit_request import EditedNode, EditOptions, EditResult
 
 _OPTIONS = (
     argument("dryRun", bool, "Change nothing, and return the `plan`.", default=False),
