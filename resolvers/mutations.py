@@ -47,6 +47,7 @@ from store.model.paths import check_limits, check_new_key, check_sizes, format_p
 from store.model.records import is_id
 from store.writing.create_update import NOWHERE, Create, Edit, Update
 from store.writing.create_update import UNUSABLE as UNUSABLE
+from store.writing.create_update import Addition as Addition
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Delete, Move
 from store.writing.move_delete import Policy as Policy
@@ -144,11 +145,13 @@ class AskedUpdate(AskedChange):
     name: str | None
     level: str | None
     values: Values
+    adds: Sequence[Addition] = ()
 
     def edit(self, places: Places) -> Edit:
         path, ids = places.path(self.node), places.ids(self.node)
         return Update(
-            places.hierarchy, path, self.name, self.level, self.values, self.expected, ids=ids, faults=self.faults
+            places.hierarchy, path, self.name, self.level, self.values, self.expected, self.adds,
+            ids=ids, faults=self.faults,
         )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ LATER = "keeps for later"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 _OF_LISTS = "Level Connection Edge OrderBy OrderField Condition ChildrenCondition FacetField".split()
-_OF_EDITS = "Attributes By Destination Position".split()
+_OF_EDITS = "Attributes By Destination Position Addition NumberField".split()
 _OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes")
 _LATER_OF_TITLE = ("Edit",)

@@ -5,6 +5,7 @@ A stored value is JSON in the canonical form of its kind, see `store/model/value
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Self, cast
 
@@ -13,6 +14,7 @@ import orjson
 from store.errors import MAX_FAULTS, BadInput, BadValue, FaultList, Rule, shorten, shown
 from store.model.names import checked_names
 from store.model.values import COMPOUND as COMPOUND
+from store.model.values import EXACT_NUMBERS as EXACT_NUMBERS
 from store.model.values import (
     CURRENCIES,
     INT64_BOUND,
@@ -23,6 +25,7 @@ from store.model.values import (
     PARSE,
     VALID,
     Rules,
+    added,
     is_money,
     is_numeral,
     parse_money,
@@ -143,6 +146,32 @@ class Attribute:
                     with faults.below(str(place)):
                         self._parse_one(element)
             raise faults.error() from None
+
+    @property
+    def takes_amounts(self) -> bool:
+        """Whether an amount can be added to its value."""
+        return self.kind in EXACT_NUMBERS and not self.many
+
+    def plus(self, value: Value, amount: str) -> Value:
+        """A stored value, of which None counts as 0, after an amount is added; the same one for an amount of 0.
+
+        Raises BadValue where the amount or the sum is no value of this attribute, or breaks a rule.
+        """
+        number = Decimal(amount)
+        if self.kind is not Kind.DECIMAL and number != number.to_integral_value():
+            raise self._mistyped(amount)
+        if not number:
+            return value
+        if value is not None and not self._is_valid_one(value):
+            raise self._mistyped(value)
+        total = added(self.kind, value or 0, number)
+        if total is None or not self._is_valid_one(total):
+            raise BadValue(f"{self.label} plus {amount} {_OUT_OF_RANGE[self.kind]}.", Rule.TYPE)
+        if broken := self.rules.broken(self.kind, total):
+            side, bound = ("below", self.rules.minimum) if broken.rule is Rule.MINIMUM else ("above", self.rules.maximum)
+            text = f"{self.label} would be {total}, {side} the {broken.rule} {bound}; add another amount."
+            raise BadValue(text, broken.rule)
+        return total
 
     def lacking(self) -> BadValue:
         """The fault of a node without a value that it has to have."""
