@@ -14,7 +14,6 @@ import orjson
 from store.errors import MAX_FAULTS, BadInput, BadValue, FaultList, Rule, shorten, shown
 from store.model.names import checked_names
 from store.model.values import COMPOUND as COMPOUND
-from store.model.values import EXACT_NUMBERS as EXACT_NUMBERS
 from store.model.values import (
     CURRENCIES,
     INT64_BOUND,
@@ -30,6 +29,7 @@ from store.model.values import (
     is_numeral,
     parse_money,
 )
+from store.model.values import EXACT_NUMBERS as EXACT_NUMBERS
 from store.model.values import MAX_TEXT_CHARACTERS as MAX_TEXT_CHARACTERS
 from store.model.values import NUMBERS as NUMBERS
 from store.model.values import Kind as Kind
@@ -163,12 +163,13 @@ class Attribute:
         if not number:
             return value
         if value is not None and not self._is_valid_one(value):
-            raise self._mistyped(value)
+            raise BadValue(f"{self.label} is {shown(value)}, which takes no amount; set it instead.", Rule.TYPE)
         total = added(self.kind, value or 0, number)
         if total is None or not self._is_valid_one(total):
             raise BadValue(f"{self.label} plus {amount} {_OUT_OF_RANGE[self.kind]}.", Rule.TYPE)
-        if broken := self.rules.broken(self.kind, total):
-            side, bound = ("below", self.rules.minimum) if broken.rule is Rule.MINIMUM else ("above", self.rules.maximum)
+        rules = self.rules
+        if broken := rules.broken(self.kind, total):
+            side, bound = ("below", rules.minimum) if broken.rule is Rule.MINIMUM else ("above", rules.maximum)
             text = f"{self.label} would be {total}, {side} the {broken.rule} {bound}; add another amount."
             raise BadValue(text, broken.rule)
         return total

@@ -18,6 +18,7 @@ from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Level
 from store.model.values import Rules
 from store.writing.create_update import Addition, Create, Update
+from store.writing.edit_many import EditMany
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import hierarchy
@@ -76,28 +77,42 @@ def total(name: str, value: Any, amount: str) -> tuple[Any, str | None]:
     return (value, "minimum") if found < least else (value, "maximum") if found > most else (sum_, None)
 
 
+def some_update(chance: Random) -> Update:
+    if chance.random() < 0.3:
+        name, given = chance.choice((("stock", 3), ("stock", None), ("price", "10.00"), ("sold", None)))
+        return Update(THING, ("t",), None, None, {name: given})
+    return adding(**{name: chance.choice(AMOUNTS) for name in chance.sample([*NUMBERS], chance.randint(1, 3))})
+
+
+def after(values: dict[str, Any], edit: Update) -> tuple[dict[str, Any], list[str]]:
+    """The values after an edit, and the rules that it breaks; then the values stay."""
+    sums = {one.name: total(one.name, values.get(one.name), one.amount) for one in edit.adds}
+    if rules := [rule for _, rule in sums.values() if rule]:
+        return values, rules
+    new = {**values, **edit.values, **{name: value for name, (value, _) in sums.items()}}
+    return {name: value for name, value in new.items() if value is not None}, []
+
+
 async def follow(store: Store, chance: Random) -> None:
-    """Updates of one node at once against the same ones in turn by arithmetic."""
+    """Updates of one node, at once or as several edits or none, against the same ones in turn by arithmetic."""
     writer, values, number = Writer(store), dict[str, Any](), 1
     await writer.write(made(), ReadUsage())
     for _ in range(8):
-        edits, expected = list[Update](), list[Any]()
-        for _ in range(chance.choice((1, 3, 30))):
-            if chance.random() < 0.3:
-                name, given = chance.choice((("stock", 3), ("stock", None), ("price", "10.00"), ("sold", None)))
-                edits.append(Update(THING, ("t",), None, None, {name: given}))
-                new, rules = {**values, name: given}, []
-            else:
-                amounts = {name: chance.choice(AMOUNTS) for name in chance.sample([*NUMBERS], chance.randint(1, 3))}
-                edits.append(adding(expected=number if chance.random() < 0.1 else None, **amounts))
-                sums = {name: total(name, values.get(name), amount) for name, amount in amounts.items()}
-                rules = [rule for _, rule in sums.values() if rule]
-                new = values if rules else {**values, **{name: one for name, (one, _) in sums.items()}}
-            new = {name: one for name, one in new.items() if one is not None}
-            number, values = number + (new != values), new
-            expected.append(rules or (number, new))
-        outcomes = await asyncio.gather(*[writer.write(one, ReadUsage()) for one in edits], return_exceptions=True)
-        assert [told(one) for one in outcomes] == expected, edits
+        edits, expected = [some_update(chance) for _ in range(chance.choice((1, 3, 30)))], list[Any]()
+        now, revision = values, number
+        for edit in edits:
+            new, rules = after(now, edit)
+            revision, now = revision + (new != now), new
+            expected.append(rules or (revision, now))
+        if chance.random() < 0.4:
+            edits = [replace(edit, expected=number) for edit in edits]
+            calls: list[Any] = [writer.write(EditMany(THING, edits), ReadUsage())]
+            faults = [one for one in expected if isinstance(one, list)]
+            expected = faults[:1] or expected[-1:]  # what comes after a fault at the same place may follow from it
+            values, number = (values, number) if faults else (now, revision)
+        else:
+            calls, values, number = [writer.write(edit, ReadUsage()) for edit in edits], now, revision
+        assert [told(one) for one in await asyncio.gather(*calls, return_exceptions=True)] == expected, edits
     past = await store.range(revisions((await writer.write(adding(), ReadUsage())).record.id, 9_999), ReadUsage())
     assert len(past) == number - 1
     await invariants.check(store)
@@ -109,7 +124,8 @@ def told(outcome: Any) -> Any:
         faults = FaultList()
         faults.add(outcome)  # type: ignore[arg-type]
         return [one.rule.value for one in faults.errors]
-    return outcome.record.revision, outcome.record.attributes
+    record = outcome.nodes[-1].record
+    return record.revision, record.attributes
 
 
 @pytest.mark.parametrize("seed", range(examples(3, 100)))
