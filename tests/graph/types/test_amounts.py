@@ -122,7 +122,7 @@ async def test_several_edits_add_up_or_none_does_and_each_fault_has_its_edit(ser
 
     wrong = (await server.write(ALL, edits(1, -4, 5)))["data"]["editGoods"]
     text = "stock would be -1, below the minimum 0; add another amount."
-    assert wrong == {"nodes": [], "userErrors": [{"edit": 1, "message": text}]}
+    assert wrong == {"nodes": None, "userErrors": [{"edit": 1, "message": text}]}
     assert (await server.write(ALL, edits(2, -4, 5)))["data"]["editGoods"]["nodes"] == [{"revision": 4}] * 3
     assert (await add(server, []))["node"]["stock"] == 5
 
