@@ -59,7 +59,7 @@ LATER = "keeps for later"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 _OF_LISTS = "Level Connection Edge OrderBy OrderField Condition ChildrenCondition FacetField".split()
-_OF_EDITS = "Attributes By Destination Position Edit".split()
+_OF_EDITS = "Attributes By Destination Position Edit Addition NumberField".split()
 _OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes")
 _VERBS, _LATER_VERBS = "Create Update Move Delete Edit".split(), "Copy Merge Release Restore".split()

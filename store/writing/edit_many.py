@@ -18,9 +18,9 @@ from store.metadata.tree_version import Event
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, KeyRange, Path, id_key, log_key, tree_version_key
-from store.model.records import MAX_BATCH_BYTES, Change, Item, Put, Record, canonical_item, key_of, size_of
+from store.model.records import MAX_BATCH_BYTES, Change, Item, Put, Record, canonical_item, key_of
 from store.writing.create_update import Create
-from store.writing.derived import MAX_LOGGED_RANKS
+from store.writing.derived import MAX_LOGGED_RANKS, check_log
 from store.writing.edit import Ahead, Edit
 from store.writing.move_delete import Move
 from store.writing.reads import MAX_NODES, MAX_READ_UNITS, Reader, Rights, WriteContext, WriteOverlay
@@ -28,6 +28,7 @@ from store.writing.transaction import EditedNode, TransactionBuilder
 
 MAX_EDITS = 100
 MAX_BYTES = MAX_READ_UNITS * 4096  # of all changes where a transaction has no limit
+MAX_BUILT_BYTES = 100_000_000  # of the changes of all edits, where several change one item; a second of work
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ class EditMany:
         failed: list[Edit] = []
         for place, edit in enumerate(self.edits):
             await asyncio.sleep(0)
+            if batch.is_full:
+                break
             try:
                 await batch.add(place, await edit.build(batch.reader, batch.context))
             except (Fault, Faults) as error:
@@ -127,9 +130,11 @@ class Batch:
         self.context = replace(context, is_dry_run=False)  # with all changes, which are what is limited
         self.hierarchy = hierarchy
         self.edited: list[EditedNode] = []
+        self.is_full = False
         self._ids: set[str] = set()
         self._changes: list[Change] = []
-        self._bytes = 0
+        self._sizes: dict[Key, int] = {}
+        self._built_nodes = self._built_bytes = 0
         self._past: int | None = None  # the edit at which the limit of a transaction was passed
 
     @property
@@ -165,13 +170,18 @@ class Batch:
             )
         changes = transaction.changes()
         self.reader.note(changes)
-        self._bytes += sum([size_of(canonical_item(one.item)) for one in changes if isinstance(one, Put)])
-        self._ids |= transaction.ids
-        if len(self._ids) > MAX_NODES or self._bytes > (MAX_BYTES if limit is None else MAX_BATCH_BYTES):
+        sizes = {one.key: overlay.size(one) for one in changes}
+        self._sizes |= sizes
+        self._built_bytes += sum(sizes.values())
+        self._built_nodes += transaction.written
+        size, most = sum(self._sizes.values()), MAX_BYTES if limit is None else MAX_BATCH_BYTES
+        self.is_full = size > most or self._built_nodes > MAX_NODES or self._built_bytes > MAX_BUILT_BYTES
+        if self.is_full:
             raise TooLarge(
-                f"The edits up to this one write {self.written:,} nodes and {self._bytes:,} bytes, more than fit into "
-                "one transaction. Send fewer edits at once."
+                f"The edits up to this one write {self._built_nodes:,} nodes and {size:,} bytes, more than one "
+                "transaction holds. Send fewer edits at once."
             )
+        self._ids |= transaction.ids
         await overlay.add(changes)
         self.edited += transaction.edited
         if limit is not None and self._past is None and len(self._folded()) + self.context.is_stored > limit:
@@ -210,7 +220,8 @@ class Batch:
                 del item["ranks"]
             for put in puts:
                 del changes[put.key]
-            changes[key] = Put(item)
+            changes[key] = log = Put(item)
+            check_log(log, len(entries))
             changes[version.key] = Put({**version.item, "n": number}, version.when)
         return changes
 
