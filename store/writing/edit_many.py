@@ -11,9 +11,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from msgspec.structs import replace as with_key
+
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, Fault, FaultList, Faults, Forbidden, NotEmpty, NotFound, TooLarge
-from store.metadata.history import current_key
+from store.metadata.history import current_key, former_key
 from store.metadata.tree_version import Event
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
@@ -193,13 +195,14 @@ class Batch:
         last = {one.record.id: one for one in self.edited}
         for place, one in enumerate(self.edited):
             own = id_key(one.record.id)
-            key = (
-                current_key(self.reader.overlay.item(own)) if self.reader.overlay.changes_item(own) else one.record.key
-            )
-            record = None
+            item = self.reader.overlay.item(own) if self.reader.overlay.changes_item(own) else None
+            key, record = one.record.key if item is None else current_key(item), None
             if key is not None and not last[one.record.id].is_gone:
                 record = (await self.reader.read([key.pk], [key])).record(key)
             latest = last[one.record.id].record if record is None else record
+            if key is None and item is not None:  # what is above it may have been moved since its own last edit
+                there = former_key(item)
+                latest = with_key(latest, pk=there.pk, sk=there.sk)
             self.edited[place] = one._replace(record=latest, is_gone=record is None)
 
     def _folded(self) -> dict[Key, Change]:
