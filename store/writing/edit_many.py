@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace as with_key
 
+from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, Fault, FaultList, Faults, Forbidden, NotEmpty, NotFound, TooLarge
 from store.metadata.history import current_key, former_key
@@ -172,9 +173,10 @@ class Batch:
             )
         changes = transaction.changes()
         self.reader.note(changes)
-        sizes = {one.key: overlay.size(one) for one in changes}
-        self._sizes |= sizes
-        self._built_bytes += sum(sizes.values())
+        async for some in in_chunks(changes):
+            sizes = {one.key: overlay.size(one) for one in some}
+            self._sizes |= sizes
+            self._built_bytes += sum(sizes.values())
         self._built_nodes += transaction.written
         size, most = sum(self._sizes.values()), MAX_BYTES if limit is None else MAX_BATCH_BYTES
         self.is_full = size > most or self._built_nodes > MAX_NODES or self._built_bytes > MAX_BUILT_BYTES

@@ -127,6 +127,14 @@ async def test_several_edits_add_up_or_none_does_and_each_fault_has_its_edit(ser
     assert (await add(server, []))["node"]["stock"] == 5
 
 
+async def test_who_may_not_update_a_node_adds_nothing_and_learns_nothing_of_its_sum(server: Server) -> None:
+    given = literal({"node": {"path": "B/P"}, "add": [by("STOCK", -9)]})
+    found = []
+    for who in ("read:good", "write:good/C", "write:good/B"):
+        found.append((await server.refusal(caller(who), f"mutation {{ updateGood(input: {given}) {SELECTED} }}"))[0])
+    assert found == ["FORBIDDEN", "NOT_FOUND", "BAD_USER_INPUT"]
+
+
 async def test_a_value_of_another_type_takes_no_amount(server: Server) -> None:
     (found,) = [one for one in await invariants.all_items(server.store) if one.get("stock") == 2]
     await server.store.commit([Put({**found, "stock": "two"})])
