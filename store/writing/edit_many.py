@@ -11,10 +11,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from msgspec.structs import replace as with_key
+
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, Fault, FaultList, Faults, Forbidden, NotEmpty, NotFound, TooLarge
-from store.metadata.history import current_key
+from store.metadata.history import current_key, former_key
 from store.metadata.tree_version import Event
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
@@ -194,15 +196,14 @@ class Batch:
         self._changes = [*self._folded().values()]
         last = {one.record.id: one for one in self.edited}
         for place, one in enumerate(self.edited):
-            own = id_key(one.record.id)
-            key = (
-                current_key(self.reader.overlay.item(own)) if self.reader.overlay.changes_item(own) else one.record.key
-            )
-            record = None
-            if key is not None and not last[one.record.id].is_gone:
-                record = (await self.reader.read([key.pk], [key])).record(key)
-            latest = last[one.record.id].record if record is None else record
-            self.edited[place] = one._replace(record=latest, is_gone=record is None)
+            own, latest = id_key(one.record.id), last[one.record.id]
+            item = self.reader.overlay.item(own) if self.reader.overlay.changes_item(own) else None
+            key, is_gone = one.record.key, latest.is_gone
+            if item is not None:
+                key, is_gone = former_key(item), current_key(item) is None
+            record = None if is_gone else (await self.reader.read([key.pk], [key])).record(key)
+            record = record or with_key(latest.record, pk=key.pk, sk=key.sk)
+            self.edited[place] = one._replace(record=record, is_gone=is_gone)
 
     def _folded(self) -> dict[Key, Change]:
         """All changes, with one version and one log item of each tree in place of those of the single edits."""

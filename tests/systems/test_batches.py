@@ -107,6 +107,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "note": ("", "red box", "blue", None), "north": (-90, 1.5, 1.6, None), "east": (180, 7, 7.1, None),
     "stock": (0, 5, 9, None), "total": ("9223372036854775807", "-1", None), "price": ("0.50", "99.99", "3"),
 }  # fmt: skip
+NUMBERS = {Ware: ("STOCK", "TOTAL", "PRICE"), Good: ("STOCK",), Plain: ("PRICE",)}
+AMOUNTS = ("1", "-1", "2.0", "0", "3")
 NAMES = ("red", "red lamp", "Łódź", "box of a", "é", "blue bicycle shed", "x")
 
 
@@ -269,6 +271,11 @@ class RandomEdits:
             given["name"] = self.chance.choice(NAMES)
         if self.chance.random() < 0.6:
             given |= self._attributes(is_rack=is_rack ^ self._dares(0.05), is_new=False)
+        if is_rack == self._dares(0.05) and self.chance.random() < 0.5:
+            added = self.chance.choice(NUMBERS[self.cls])
+            given["add"] = [{"field": added, "amount": self.chance.choice(("0.5",) if self._dares() else AMOUNTS)}]
+            for values in given.get("attributes", {}).values():
+                values.pop(added.lower(), None)
         return given
 
     def _move(self) -> Input:
@@ -376,7 +383,7 @@ class Server:
         answer = await answer_to(self._execution, query, variables, allow_mutations=True, report_reads=True)
         assert "errors" not in answer.body, answer.body["errors"]
         made = orjson.loads(answer.content())["data"]["made"]
-        nodes = made["nodes"] if "nodes" in made else [made["node"]] if made["node"] else []
+        nodes = (made["nodes"] or []) if "nodes" in made else [made["node"]] if made["node"] else []
         return Made(nodes, made["userErrors"], made["plan"], answer.body["extensions"]["reads"]["requests"])
 
     async def restore(self, items: Items) -> None:
