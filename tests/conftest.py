@@ -40,6 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if strange := unknown_variables():
         raise pytest.UsageError(f"no test reads {', '.join(strange)}; variables of tests begin with CLADE_TEST_")
     environment.make_the_same_everywhere()
+    if not selection.thorough():
+        environment.keep_files_in_memory()
     wait_for_slow_answers()
     share_certificates()
 
