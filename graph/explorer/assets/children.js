@@ -1,6 +1,6 @@
 // Children in the dialog of their parent: those of one level as a table of fields, and which of them are changed, added or
 // marked for deletion.
-import { html, useEffect, useMemo, useRef } from "./vendor/preact.js";
+import { html, useMemo } from "./vendor/preact.js";
 import { sentence } from "./api.js";
 import { AttributeField, Field, same } from "./fields.js";
 import { childrenContent, differences, draftOf, newDraft, rebased } from "./forms.js";
@@ -27,9 +27,10 @@ export class Children {
   lists = {};
   /** Why a level could not be read. */
   error = "";
-  /** @type {Map<string, Row>} those that differ from what was read, by id */
-  #changed = new Map();
-  #added = 0;
+  /** @type {Map<string, Row>} those that differ from what was read, of all levels, by id */
+  changed = new Map();
+  /** How many new ones there were. */
+  added = 0;
 
   /** @param {Api} api @param {Hierarchy} hierarchy @param {() => void} onChange */
   constructor(api, hierarchy, onChange) {
@@ -38,27 +39,17 @@ export class Children {
     this.onChange = onChange;
   }
 
-  /** Whether any is changed, added or marked, of whatever level. */
-  get isTouched() {
-    return this.#changed.size > 0;
-  }
-
   /** What is changed below a node of this level, in the order in which it is written. @param {string} level @returns {Row[]} */
   changes(level) {
     const levels = levelsBelow(this.hierarchy, { level }).map(({ name }) => name);
-    const rows = [...this.#changed.values()].filter(({ draft }) => levels.some((one) => one === draft.level));
+    const rows = [...this.changed.values()].filter(({ draft }) => levels.some((one) => one === draft.level));
     return rows.sort((one, other) => ORDER.indexOf(one.verb) - ORDER.indexOf(other.verb));
   }
 
   /** The rows of the level that is shown: those that were read, then the new ones. @returns {Row[]} */
   get rows() {
-    const added = [...this.#changed.values()].filter(({ verb, draft }) => verb === "create" && draft.level === this.shown);
-    return [...(this.lists[this.shown]?.rows ?? []).map((row) => this.find(row.id) ?? row), ...added];
-  }
-
-  /** The changed row of this id. @param {string} id */
-  find(id) {
-    return this.#changed.get(id);
+    const added = [...this.changed.values()].filter(({ verb, draft }) => verb === "create" && draft.level === this.shown);
+    return [...(this.lists[this.shown]?.rows ?? []).map((row) => this.changed.get(row.id) ?? row), ...added];
   }
 
   /** Show a level, which is read once where its parent is there. @param {string} level @param {string | undefined} parent id */
@@ -72,7 +63,7 @@ export class Children {
       const { nodes, totalCount } = data.node?.list ?? { nodes: [], totalCount: 0 };
       this.lists[level] = { rows: nodes.map((/** @type {Content} */ node) => this.#read(node)), total: totalCount };
     } catch (error) {
-      this.error = sentence(error);
+      if (this.shown === level) this.error = sentence(error);
     }
     this.onChange();
   }
@@ -84,18 +75,13 @@ export class Children {
 
   /** Add a new child of the level that is shown. */
   add() {
-    this.set({ id: `new ${++this.#added}`, verb: "create", node: null, draft: newDraft(this.hierarchy, this.shown) });
+    this.set({ id: `new ${++this.added}`, verb: "create", node: null, draft: newDraft(this.hierarchy, this.shown) });
   }
 
   /** Keep what a row holds, unless that is what was read. @param {Row} row */
   set(row) {
-    if (row.node && row.verb === "update" && same(row.draft, draftOf(this.hierarchy, row.node))) this.drop(row.id);
-    else this.#changed.set(row.id, row);
-  }
-
-  /** Forget a change, or a new child. @param {string} id */
-  drop(id) {
-    this.#changed.delete(id);
+    if (row.node && row.verb === "update" && same(row.draft, draftOf(this.hierarchy, row.node))) this.changed.delete(row.id);
+    else this.changed.set(row.id, row);
   }
 
   /**
@@ -117,13 +103,6 @@ export const titleOf = ({ node, draft }) => draft.name || node?.name || draft.ke
 /** The children of the node of a dialog, level by level. @param {{session: WriteSession}} props */
 export function ChildrenFields({ session }) {
   const { children, levels, options: { hierarchy, verb }, node, draft } = session;
-  const table = useRef(/** @type {HTMLElement | null} */ (null));
-  const isAdding = useRef(false);
-  useEffect(() => {
-    const added = isAdding.current && table.current?.querySelector("tbody tr:last-child input");
-    isAdding.current = false;
-    if (added) /** @type {HTMLElement} */ (added).focus();
-  });
   if (!levels.length || !draft) return null;
   const level = levels.find(({ name }) => name === children.shown);
   const parent = verb === "update" ? node?.id : undefined;
@@ -132,10 +111,6 @@ export function ChildrenFields({ session }) {
   const show = (/** @type {string} */ name) => children.show(name, parent);
   const changed = children.changes(draft.level);
   const countOf = (/** @type {Level} */ { name }) => changed.filter((row) => row.draft.level === name).length;
-  const add = () => {
-    isAdding.current = true;
-    session.changeRows(() => children.add());
-  };
   return html`<section class="write-children">
     <h3 id="write-children">Children</h3>
     <div class="choice" role="group" aria-labelledby="write-children">${levels.map((one) => html`<button type="button" key=${one.name}
@@ -145,49 +120,41 @@ export function ChildrenFields({ session }) {
       onClick=${() => show(level.name)}>Try again</button></p>`}
     ${level && !isRead && !children.error && html`<p class="write-hint" role="status">Loading…</p>`}
     ${level && isRead && html`
-      ${list && list.total > list.rows.length && html`<p class="write-hint">The first ${number(list.rows.length)} of ${" "}
+      ${list && list.total > list.rows.length && html`<p class="write-hint">The first ${number(list.rows.length)}${" of "}
         ${quantity(list.total, levelWord(level.name))}. Open the others to edit them.</p>`}
-      ${children.rows.length > 0 && html`<div class="write-scroll" tabindex="0" role="region" aria-label="Children"><table class="write-rows" ref=${table}>
+      ${children.rows.length > 0 && html`<div class="write-scroll" tabindex="0" role="region" aria-label="Children"><table class="write-rows">
         <thead><tr><th scope="col">Key</th><th scope="col">Name</th>${storedAttributes(level).map((one) => html`<th scope="col" key=${one.name}
           title=${one.description}>${labelOf(one)}${one.required ? " (required)" : ""}</th>`)}<td></td></tr></thead>
-        <tbody>${children.rows.map((row) => html`<${ChildRow} key=${row.id} session=${session} level=${level} row=${row}
-          errors=${errorsOf(session.errors, row.id)} />`)}</tbody>
+        <tbody>${children.rows.map((row) => html`<${ChildRow} key=${row.id} session=${session} level=${level} row=${row} />`)}</tbody>
       </table></div>`}
-      <button type="button" onClick=${add}>Add ${levelWord(level.name)}</button>`}
+      <button type="button" onClick=${() => session.changeRows(() => children.add())}>Add ${levelWord(level.name)}</button>`}
   </section>`;
 }
 
-/** The errors of a row by field, as text, which is the same for the same ones. @param {Record<string, string>} errors @param {string} id */
-const errorsOf = (errors, id) =>
-  JSON.stringify(Object.fromEntries(Object.entries(errors).filter(([field]) => fieldIn(field).id === id).map(([field, text]) => [fieldIn(field).name, text])));
-
-/** The row and the name of a field; without a row it is one of the dialog's node. @param {string} field */
-export const fieldIn = (field) => ({ id: field.slice(0, Math.max(0, field.lastIndexOf("."))), name: field.slice(field.lastIndexOf(".") + 1) });
-
-/** @param {{session: WriteSession, level: Level, row: Row, errors: string}} props */
-function ChildRow({ session, level, row, errors }) {
+/** @param {{session: WriteSession, level: Level, row: Row}} props */
+function ChildRow({ session, level, row }) {
+  const errors = Object.entries(session.errors).filter(([field]) => field.startsWith(`${row.id}.`));
   // A key that is pressed changes one row of a hundred, or none while they are sent: all fields get their texts back then.
-  return useMemo(() => cellsOf(session, level, row, JSON.parse(errors)), [row, errors, session.step === "busy" ? {} : ""]);
+  return useMemo(() => cellsOf(session, level, row), [row, JSON.stringify(errors), session.step === "busy" ? {} : ""]);
 }
 
-/** @param {WriteSession} session @param {Level} level @param {Row} row @param {Record<string, string>} errors */
-function cellsOf(session, level, row, errors) {
+/** @param {WriteSession} session @param {Level} level @param {Row} row */
+function cellsOf({ children, errors, changeRows }, level, row) {
   const { id, verb, node, draft } = row;
-  const { children } = session;
   const attributes = storedAttributes(level);
-  const set = (/** @type {Draft} */ part) => session.changeRows(() => children.set({ ...row, draft: { ...draft, ...part } }));
-  const mark = (/** @type {"update" | "delete"} */ as) => session.changeRows(() => children.set({ ...row, verb: as }));
-  const drop = () => session.changeRows(() => children.drop(id));
+  const set = (/** @type {Draft} */ part) => changeRows(() => children.set({ ...row, draft: { ...draft, ...part } }));
+  const mark = (/** @type {"update" | "delete"} */ as) => changeRows(() => children.set({ ...row, verb: as }));
+  const drop = () => changeRows(() => children.changed.delete(id));
   const button = (/** @type {string} */ text, /** @type {() => void} */ onClick) =>
     html`<button type="button" aria-label=${`${text} ${titleOf(row)}`} onClick=${onClick}>${text}</button>`;
   if (verb === "delete") return html`<tr><th scope="row"><del><code>${node?.key}</code></del></th>
     <td colspan=${attributes.length + 1}>${node?.name} will be deleted, if it has no children.</td><td>${button("Keep", () => mark("update"))}</td></tr>`;
   return html`<tr><th scope="row">${node ? html`<code>${node.key}</code>` : html`<${Field} label="Key" name=${`${id}.key`}
-      value=${draft.key} required error=${errors.key} onChange=${(/** @type {string} */ key) => set({ key })} />`}</th>
-    <td><${Field} label="Name" name=${`${id}.name`} value=${draft.name} required error=${errors.name}
+      value=${draft.key} required error=${errors[`${id}.key`]} onChange=${(/** @type {string} */ key) => set({ key })} />`}</th>
+    <td><${Field} label="Name" name=${`${id}.name`} value=${draft.name} required error=${errors[`${id}.name`]}
       onChange=${(/** @type {string} */ name) => set({ name })} /></td>
     ${attributes.map((one) => html`<td key=${one.name}><${AttributeField} attribute=${one} row=${`${id}.`} value=${draft.values[one.name]}
-      error=${errors[one.name]} onChange=${(/** @type {any} */ value) => set({ values: { ...draft.values, [one.name]: value } })} /></td>`)}
-    <td>${!node ? button("Remove", drop) : html`${children.find(id) && button("Undo", drop)}
+      error=${errors[`${id}.${one.name}`]} onChange=${(/** @type {any} */ value) => set({ values: { ...draft.values, [one.name]: value } })} /></td>`)}
+    <td>${!node ? button("Remove", drop) : html`${children.changed.has(id) && button("Undo", drop)}
       ${button("Delete", () => mark("delete"))}`}</td></tr>`;
 }

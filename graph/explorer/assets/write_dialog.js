@@ -1,7 +1,7 @@
 // Dialog of a mutation, or of several that are made all or none: its draft, the dry run, the write, and what comes in
 // between: conflicts with what somebody else wrote, and the progress of large moves.
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
-import { Children, ChildrenFields, fieldIn, titleOf } from "./children.js";
+import { Children, ChildrenFields, titleOf } from "./children.js";
 import { same } from "./fields.js";
 import { batch, content, differences, drafted, draftOf, FieldErrors, FORMS, mutation, NOTHING, PROGRESS, rebased } from "./forms.js";
 import { childPath, levelOf, levelsBelow, parentOf } from "./hierarchy.js";
@@ -54,6 +54,7 @@ function WriteDialog({ options, onClose }) {
   const find = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (dialog.current?.querySelector(selector) ?? null);
   useEffect(() => find("form input, form select, .primary, button")?.focus(), [Step]);
   useEffect(() => find("[aria-invalid=true]")?.focus(), [session.errors]);
+  useEffect(() => find(".write-rows tbody tr:last-child input")?.focus(), [session.children.added]);
   useEffect(() => find(".write-plan")?.scrollIntoView({ block: "nearest" }), [session.plan]);
   const [isAsking, setAsking] = useState(false);
   const leave = () => (session.isTyped ? setAsking(true) : session.leave());
@@ -294,10 +295,10 @@ export class WriteSession {
   }
 
   /** Change children, likewise. @param {() => void} change */
-  changeRows(change) {
+  changeRows = (change) => {
     if (this.step !== "busy") change();
     this.change({});
-  }
+  };
 
   /** @param {Partial<WriteSession>} state */
   #renew(state) {
@@ -311,7 +312,7 @@ export class WriteSession {
    */
   isChecked(field) {
     const { id, name } = fieldIn(field);
-    const row = id ? this.children.find(id) : this.#own;
+    const row = id ? this.children.changed.get(id) : this.#own;
     if (row?.verb !== "update") return Boolean(row);
     const value = (/** @type {Draft} */ draft) => (name in draft.values ? draft.values[name] : draft[name]);
     return !same(value(row.draft), value(draftOf(this.options.hierarchy, /** @type {Content} */ (row.node))));
@@ -361,7 +362,7 @@ export class WriteSession {
 
   /** Whether leaving now would lose what somebody typed. */
   get isTyped() {
-    return ["form", "busy", "conflict"].includes(this.step) && (this.children.isTouched || !same(this.draft, this.#first));
+    return ["form", "busy", "conflict"].includes(this.step) && (this.children.changed.size > 0 || !same(this.draft, this.#first));
   }
 
   /** Whether the preview found that the draft can be written. */
@@ -422,7 +423,7 @@ export class WriteSession {
 
   /** Show errors, those of children with their level. @param {Record<string, string>} errors */
   #tell(errors) {
-    const row = Object.keys(errors).map((field) => this.children.find(fieldIn(field).id)).find((one) => one);
+    const row = Object.keys(errors).map((field) => this.children.changed.get(fieldIn(field).id)).find((one) => one);
     if (row) this.children.shown = row.draft.level;
     this.#set({ plan: null, errors, step: "form" });
   }
@@ -442,7 +443,7 @@ export class WriteSession {
   /** Discard the own change in favour of what somebody else wrote. */
   takeTheirs() {
     const theirs = /** @type {Content} */ (this.theirs);
-    if (!this.children.isTouched) return this.onDone(theirs.path);
+    if (!this.children.changed.size) return this.onDone(theirs.path);
     this.#renew({ node: theirs, draft: draftOf(this.options.hierarchy, theirs), step: "form" });
   }
 
@@ -502,6 +503,9 @@ function fieldsOf({ id, verb, draft }) {
 
 /** The name of a field of a node in errors; "" for the dialog as a whole where there is no such field. @param {Row} row @param {string} field */
 const nameIn = (row, field) => (fieldsOf(row).includes(field) ? `${row.id && `${row.id}.`}${field}` : "");
+
+/** The row and the name of a field; without a row it is one of the dialog's node. @param {string} field */
+const fieldIn = (field) => ({ id: field.slice(0, Math.max(0, field.lastIndexOf("."))), name: field.slice(field.lastIndexOf(".") + 1) });
 
 /** @param {string} name */
 const snake = (name) => name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
