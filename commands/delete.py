@@ -20,6 +20,7 @@ from store.model.keys import Path, id_key, node_key, path_of
 from store.model.paths import format_path, parse_path
 from store.model.records import Counts, Record, checked_id
 from store.reading import wait_for_moves
+from store.writing.edit import Named
 from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
@@ -106,7 +107,7 @@ async def _tried(store: Store, hierarchy: Hierarchy, path: Path, policy: Policy)
 
 def _edit_of(hierarchy: Hierarchy, record: Record, policy: Policy) -> Delete:
     """The deletion of this node, and of no other one that comes to its path."""
-    return Delete(hierarchy, record.path, policy, record.revision, ids={record.path: record.id})
+    return Delete(hierarchy, record.path, policy, record.revision, names=[Named("node", id=record.id)])
 
 
 async def _delete(store: Store, edit: Delete) -> None:

@@ -20,7 +20,6 @@ CladeError
 ├── Forbidden           FORBIDDEN           an operation that this server does not allow
 ├── NotIndexed          NOT_INDEXED         a search of which items are missing
 ├── Conflict *          CONFLICT            a concurrent write came first, or a move is running there
-│   └── NodeMoved       CONFLICT            another node is where that of an id was
 └── Unavailable         UNAVAILABLE         the store cannot be used now
     ├── Uncertain       UNAVAILABLE         the outcome of a change is unknown
     ├── NoTable         UNAVAILABLE         the table does not exist
@@ -94,10 +93,11 @@ class Fault(CladeError):
     """What is wrong with the input of an edit, or keeps it from being made now.
 
     `field` is the part of the input that is at fault, by names as in Python (`("attributes", "url")`), `rule` what it
-    breaks.
+    breaks, and `edit` the place of the edit among several, from 0.
     """
 
     field: tuple[str, ...] = ()
+    edit: int | None = None
     rule: Rule
 
     def __init__(self, message: str, rule: Rule | None = None) -> None:
@@ -222,10 +222,6 @@ class Conflict(Fault):
         return cls("Another write came first, so nothing was changed; read again and retry.", failed)
 
 
-class NodeMoved(Conflict):
-    """Another node, or none, is at the path that an id had led to; the id is to be looked up again."""
-
-
 class Unavailable(CladeError):
     code = "UNAVAILABLE"
 
@@ -298,7 +294,7 @@ class _Collecting:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
-        if isinstance(error, NodeMoved) or not isinstance(error, Fault | Faults):
+        if not isinstance(error, Fault | Faults):
             return False
         for one in error.errors if isinstance(error, Faults) else [error]:
             if self._is_whole or not one.field:

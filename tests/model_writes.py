@@ -10,7 +10,8 @@ from store.metadata.history import revisions
 from store.model.hierarchy import may_stand
 from store.model.keys import Path, path_of
 from store.model.records import Record, derived_id
-from store.writing.create_update import Create, Edit, Update
+from store.writing.create_update import Create, Update
+from store.writing.edit import Edit
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.positions import Position, Side
 from tests import invariants

@@ -6,7 +6,5 @@ from store.writing.move_delete import Move
 from store.writing.positions import Position, Side
 
 
-def reorder(
-    hierarchy: Hierarchy, path: Path, side: Side, beside: Path | None = None, *, settle_seconds: float = 0.0
-) -> Move:
-    return Move(hierarchy, path, path, position=Position(side, beside, settle_seconds))
+def reorder(hierarchy: Hierarchy, path: Path, side: Side, beside: Path | None = None) -> Move:
+    return Move(hierarchy, path, path, position=Position(side, beside))

@@ -73,15 +73,23 @@ class Rows:
         self.found: dict[ReadField | OtherField, Iterator[bytes]] = {}
         self.failed = self.nulled = NONE
         self.present: Sequence[Record] | None = None
-        """The nodes that fields are read of, in place of written ones; empty where these are gone."""
+        """The nodes that fields are read of, in place of written ones; empty where all of these are gone."""
 
     def part(self, owns: Sequence[object], childless: LeafWriter) -> "Rows":
         """Keep the nodes that own something, where `owns` is true. Returns the others, of which leaves are written."""
-        others = Rows(self.compiled, self.records, self.column, self.places)
+        own, others = self.divided(owns)
+        self.records, self.places = own.records, own.places
         others.parts = [(b"", childless)]
-        for rows, chosen in ((others, list(map(not_, owns))), (self, owns)):
-            rows.records, rows.places = list(compress(rows.records, chosen)), list(compress(rows.places, chosen))
         return others
+
+    def divided(self, chosen: Sequence[object]) -> tuple["Rows", "Rows"]:
+        """The objects where `chosen` is true, and the others."""
+
+        def some(which: Sequence[object]) -> Rows:
+            records, places = list(compress(self.records, which)), list(compress(self.places, which))
+            return Rows(self.compiled, records, self.column, places)
+
+        return some(chosen), some(list(map(not_, chosen)))
 
     def write(self, start: int, stop: int, variables: VariableValues, budget: Budget, faults: Faults) -> None:
         """Write a chunk of the objects as JSON; chunks have to be written in order."""
@@ -140,13 +148,21 @@ class Run:
         await self._read_roots(bound, query)
         return b"".join((b'{"data":', *await self._object(query), b"}"))
 
-    async def field(self, field: ReadField, value: Any, present: Sequence[Record] | None) -> bytes:
-        """The value of a field that graphql-core has resolved to a node or none; `present` as in `Rows`."""
+    async def field(self, field: ReadField, nodes: Sequence[Record], present: Mapping[str, Record | None]) -> bytes:
+        """The value of a field that graphql-core has resolved to these nodes, or one or none.
+
+        `present` has by id the nodes that fields are read of in place of written ones, None where these are gone.
+        """
         payload = Rows(None, [None], None, (0,))
         payload.parts = [(b"", field)]
-        self._take(payload, field, [[] if value is None else [value]])
-        for rows in self._level:
-            rows.present = present
+        self._take(payload, field, [nodes])
+        if present:
+            level, self._level = self._level, []
+            for rows in level:
+                found = [present.get(record.id, record) for record in rows.records]
+                gone, there = rows.divided([record is None for record in found])
+                gone.present, there.present = (), [record for record in found if record is not None]
+                self._level += [one for one in (gone, there) if one.records]
         return b"".join(await self._object(payload))
 
     async def _object(self, top: Rows) -> list[bytes]:
@@ -248,7 +264,7 @@ class Run:
             if isinstance(arguments, Exception):
                 self._take(rows, field, [arguments] * len(rows.records))
             elif rows.present is not None and not rows.present and field.reading.absent is not None:
-                self._take(rows, field, [field.reading.absent])
+                self._take(rows, field, [field.reading.absent] * len(rows.records))
             else:
                 reading = field.reading
                 questions, takers = readings.setdefault(reading.read, ([], []))

@@ -4,7 +4,7 @@ the nodes in their payloads. These are read and written as those of queries.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from inspect import isawaitable
@@ -94,13 +94,14 @@ class Shell(Executor[Any]):
     async def _node(
         self, field: ReadField, parent_type: GraphQLObjectType, source: Any, details: Any, path: Path
     ) -> Fragment | None:
-        """The JSON of a node in a payload."""
+        """The JSON of a node in a payload, or of its nodes."""
         info = self.build_resolve_info(field.definition, field.nodes, parent_type, path)
         run = Run(self._bound.look_ahead, self.context_value)
         try:
             value: Any = field.reading(source, info)
             value = await value if isawaitable(value) else value
-            json = await run.field(field, value, await self._present(field, value, info))
+            nodes = value if field.many else [] if value is None else [value]
+            json = await run.field(field, nodes, await self._present(field, nodes, info))
         except Exception as error:
             self.handle_field_error(error, field.definition.type, details, path)
             return None
@@ -112,15 +113,16 @@ class Shell(Executor[Any]):
         self.left_out.update(run.faults.left_out)
         return Fragment(json)
 
-    async def _present(self, field: ReadField, value: Record | None, info: Any) -> list[Record] | None:
-        """The node of which fields are read, where a written one may be elsewhere by now, or gone."""
-        if not isinstance(value, WrittenRecord) or field.position is None:
-            return None
-        compiled = field.position[value.hierarchy, value.level]
-        if not isinstance(compiled, CompiledType) or not compiled.reads:
-            return None
-        found = await present(value, info)
-        return [] if found is None else [found]
+    async def _present(self, field: ReadField, nodes: Sequence[Record], info: Any) -> dict[str, Record | None]:
+        """By id the nodes of which fields are read, None for one that is gone, for those that may be elsewhere now."""
+        written = [one for one in nodes if isinstance(one, WrittenRecord) and self._is_read(field, one)]
+        found = await asyncio.gather(*[present(one, info) for one in written])
+        return {one.id: there for one, there in zip(written, found, strict=True)}
+
+    def _is_read(self, field: ReadField, record: Record) -> bool:
+        """Whether a field of the node is read."""
+        compiled = field.position and field.position[record.hierarchy, record.level]
+        return isinstance(compiled, CompiledType) and bool(compiled.reads)
 
 
 def position(path: Iterable[str | int], data: Any) -> list[int]:

@@ -59,11 +59,10 @@ LATER = "keeps for later"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 _OF_LISTS = "Level Connection Edge OrderBy OrderField Condition ChildrenCondition FacetField".split()
-_OF_EDITS = "Attributes By Destination Position".split()
+_OF_EDITS = "Attributes By Destination Position Edit".split()
 _OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes")
-_LATER_OF_TITLE = ("Edit",)
-_VERBS, _LATER_VERBS = "Create Update Move Delete".split(), "Edit Copy Merge Release Restore".split()
+_VERBS, _LATER_VERBS = "Create Update Move Delete Edit".split(), "Copy Merge Release Restore".split()
 
 
 def served(names: str | None = None) -> list[type[Node]]:
@@ -249,8 +248,7 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
     classes = (cls, *cls.levels.values())
     rename = f'rename the class, or give {cls.title} {"another" if cls.prefix else "a"} prefix=, as in prefix="My"'
     title = cls.prefix + cls.title
-    later = [f"{title}{ending}" for ending in _LATER_OF_TITLE]
-    later += [f"{verb}{title}{ending}" for verb in _LATER_VERBS for ending in ("Input", "Payload")]
+    later = [f"{verb}{title}{ending}" for verb in _LATER_VERBS for ending in ("Input", "Payload")]
     for name in later:
         yield Use(TYPE, name, cls, _described(cls, cls), rename, LATER)
     for name in [f"{verb}{title}{ending}" for verb in _VERBS for ending in ("Input", "Payload")]:

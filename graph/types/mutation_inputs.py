@@ -4,7 +4,7 @@ Inputs are read as graphql-core coerces them, by the names of the schema and wit
 Strawberry would make of them take four times as long.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -15,23 +15,17 @@ from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, input_field_of
 from graph.types.fields import LocalizedTextInput, Path, input_type, texts_of
 from graph.types.values import input_object, plain_input
-from resolvers.mutations import (
-    UNUSABLE,
-    Asked,
-    AskedCreate,
-    AskedDelete,
-    AskedMove,
-    AskedUpdate,
-    Named,
-    Policy,
-    Side,
-)
 from store.errors import BadPath, BadValue, FaultList, Rule
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES, checked_name, checked_names
 from store.model.paths import check_new_key, checked_segment, parse_path
 from store.model.records import checked_id
+from store.writing.create_update import Create, Update
+from store.writing.edit import NOWHERE, UNUSABLE, Edit, Named
+from store.writing.edit_many import MAX_EDITS, EditMany
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.positions import Position, Side
 
 NONE = "none"
 """The field of the attributes of a level without any: GraphQL has no input without fields."""
@@ -59,13 +53,15 @@ class MutationInputs:
     """The inputs of one hierarchy, by the verbs of its mutations in `types`."""
 
     def __init__(self, cls: type[Node], hierarchy: Hierarchy) -> None:
-        self._prefix = f"{cls.name}:"
+        self._hierarchy, self._prefix = hierarchy, f"{cls.name}:"
         self._levels = {camel(input_field_of(level.__name__)): level for level in cls.levels.values()}
         self._labels = {
             member: [(one.label, part, one) for part, one in hierarchy.levels[level.level].attributes.items()]
             for member, level in self._levels.items()
         }
         self.types: Mapping[str, Any] = _types(cls, self._attributes(cls))
+        verbs = {verb: (made | None, f"As {verb}{cls.prefix}{cls.title}.") for verb, made in self.types.items()}
+        self.edit: Any = input_type(f"{cls.prefix}{cls.title}Edit", "One of several edits.", verbs, one_of=True)
 
     def _attributes(self, cls: type[Node]) -> Any:
         """The input with the attributes of exactly one level."""
@@ -80,14 +76,34 @@ class MutationInputs:
             parts[member] = made | None, text
         return input_type(f"{cls.prefix}{cls.__name__}Attributes", "Attributes of one level.", parts, one_of=True)
 
-    def member_of(self, given: Any) -> str | None:
-        """The field of `attributes` that an input gives."""
+    def member_of(self, edit: Any) -> str | None:
+        """The field of `attributes` that an edit gives, which is an input by its verb."""
+        return next((self._member_of(given) for given in edit.values() if given is not None), None)
+
+    def _member_of(self, given: Any) -> str | None:
         attributes = given.get("attributes") or {}
         return next((name for name in self._levels if attributes.get(name) is not None), None)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def create(self, given: Any) -> Asked:
+    def parse(self, edits: Sequence[Any]) -> Edit:
+        """The only edit, which is an input by its verb."""
+        (edit,) = edits
+        for verb, given in edit.items():
+            if given is not None:
+                parsed: Edit = getattr(self, verb)(given)
+                return parsed
+        fault = BadValue("The edit is none; give create, update, move or delete.", Rule.REQUIRED)
+        return Update(self._hierarchy, NOWHERE, None, None, {}, names=[Named("node")], faults=[fault])
+
+    def parse_many(self, edits: Sequence[Any]) -> EditMany:
+        """Several edits, each an input by its verb."""
+        if 1 <= len(edits) <= MAX_EDITS:
+            return EditMany(self._hierarchy, [self.parse([edit]) for edit in edits])
+        text = f"There are {len(edits):,} edits; give 1 to {MAX_EDITS}."
+        return EditMany(self._hierarchy, [], [BadValue(text, Rule.MAX_ITEMS if edits else Rule.REQUIRED)])
+
+    def create(self, given: Any) -> Edit:
         """A new node."""
         faults, parent, node_id = FaultList(), given.get("parent"), None
         content = self._content(given, faults)
@@ -96,27 +112,28 @@ class MutationInputs:
             if (wanted := given.get("id")) is not None:
                 node_id = UNUSABLE
                 node_id = checked_id(str(wanted).removeprefix(self._prefix))
-        named = None if parent is None else _named(parent, "parent", faults)
-        return AskedCreate(faults.errors, named, key, content.level, content.name or "", content.values, node_id)
+        names = [] if parent is None else [_named(parent, "parent", faults)]
+        level, name = content.level or "", content.name or ""
+        return Create(self._hierarchy, (key,), level, name, content.values, node_id, names=names, faults=faults.errors)
 
-    def update(self, given: Any) -> Asked:
+    def update(self, given: Any) -> Edit:
         """Other content of a node."""
         faults = FaultList()
         content, node = self._content(given, faults), _named(given["node"], "node", faults)
-        expected = _expected(given, faults)
-        return AskedUpdate(faults.errors, node, expected, content.name, content.level, content.values)
+        expected, (level, name, values) = _expected(given, faults), (content.level, content.name, content.values)
+        return Update(self._hierarchy, NOWHERE, name, level, values, expected, names=[node], faults=faults.errors)
 
-    def move(self, given: Any) -> Asked:
+    def move(self, given: Any) -> Edit:
         """Another place, key or position of a node."""
         faults, to, key, position = FaultList(), *[given.get(name) for name in ("to", "key", "position")]
-        node, parent, side, beside = _named(given["node"], "node", faults), None, None, None
+        names, side = [_named(given["node"], "node", faults)], None
         if to is None and key is None and position is None:
             faults.add(BadValue("The move changes nothing; give to, key or position.", Rule.REQUIRED))
         if to is not None and to.get("parent") is not None:
-            parent = _named(to["parent"], "to", faults)
+            names.append(_named(to["parent"], "to", faults))
         elif to is not None and to.get("root") is not True:
             faults.add(BadValue("to is no place; give a parent, or root: true.", Rule.REQUIRED).at("to"))
-            parent = Named("to")
+            names.append(Named("to"))
         if position is not None:
             side = next((one for one in Side if position.get(one.value) not in (None, False)), None)
             if side is None:
@@ -124,16 +141,20 @@ class MutationInputs:
                 faults.add(BadValue(text, Rule.REQUIRED).at("position"))
                 side = Side.FIRST
             elif side in (Side.BEFORE, Side.AFTER):
-                beside = _named(position[side.value], "position", faults)
-        key = None if key is None else _key(key, faults, is_new=False)
-        is_root, expected = to is not None and parent is None, _expected(given, faults)
-        return AskedMove(faults.errors, node, expected, parent, is_root, key, side, beside)
+                names.append(_named(position[side.value], "position", faults))
+        target = () if key is None else (_key(key, faults, is_new=False),)
+        place, expected = None if side is None else Position(side), _expected(given, faults)
+        to_root = to is not None and "to" not in [one.field for one in names]
+        return Move(
+            self._hierarchy, NOWHERE, target, expected, place, to_root=to_root, names=names, faults=faults.errors
+        )
 
-    def delete(self, given: Any) -> Asked:
+    def delete(self, given: Any) -> Edit:
         """The deletion of a node."""
         faults = FaultList()
         node, expected = _named(given["node"], "node", faults), _expected(given, faults)
-        return AskedDelete(faults.errors, node, expected, Policy(given["policy"].value))
+        policy = Policy(given["policy"].value)
+        return Delete(self._hierarchy, NOWHERE, policy, expected, names=[node], faults=faults.errors)
 
     def _content(self, given: Any, faults: FaultList) -> _Content:
         name, names, values = None, given.get("names", ()), Values()
@@ -145,7 +166,7 @@ class MutationInputs:
         elif names:
             with faults.below("names"):
                 values[NAMES] = checked_names(texts_of(names))
-        member = self.member_of(given)
+        member = self._member_of(given)
         if member is None:
             if given.get("attributes") is not None:
                 text = "attributes has null for its level; give the attributes of one level."

@@ -1,10 +1,10 @@
-"""Mutations of every hierarchy, named after its interface: create, update, move and delete."""
+"""Mutations of every hierarchy, named after its interface: create, update, move, delete; and several edits at once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from graph.hierarchies.registry import camel
+from graph.hierarchies.registry import camel, list_field_of
 from graph.types.fields import Fields, argument, attribute_of, field, object_type
 from graph.types.lookups import by_id
 from graph.types.mutation_inputs import MutationInputs, asked_json
@@ -16,7 +16,10 @@ from resolvers.mutations import edit, enabled_writer
 from store.errors import MAX_FAULTS, CladeError
 from store.model import keys
 from store.model.records import Record
+from store.writing.edit import Edit
+from store.writing.edit_many import MAX_EDITS, EditMany
 from store.writing.edit_request import EditOptions, EditResult
+from store.writing.transaction import EditedNode
 
 _OPTIONS = (
     argument("dryRun", bool, "Change nothing, and return the `plan`.", default=False),
@@ -78,57 +81,84 @@ class Mutations:
             found[f"{verb}{title}"] = field(
                 self._resolver(verb), returns, text, given, *_OPTIONS, name=f"{verb}{title}"
             )
+        listed = list_field_of(self._types.cls)
+        one: Any = self._inputs.edit
+        name = f"edit{listed[:1].upper()}{listed[1:]}"
+        several = argument("edits", list[one], f"1 to {MAX_EDITS} edits, each of which sees those before it.")
+        returns = self._payload("edit", f"Edit{title}Payload")
+        found[name] = field(
+            self._several, returns, "Make several edits, or none of them.", several, *_OPTIONS, name=name
+        )
         return found
 
     def _resolver(self, verb: str) -> Any:
-        parse, name = getattr(self._inputs, verb), self._hierarchy.name
-
         async def resolve(root: Any, info: Any, **given: Any) -> Payload:
             """Make the edit; faults of the input are in the payload."""
-            request, asked, key = info.context.request, given["input"], given.get("idempotencyKey")
-            enabled_writer(request)  # first, since no input helps where nobody may write
-            try:
-                options = EditOptions(given["dryRun"], key, key and [verb, asked_json(asked)])
-                result = await edit(request, self._hierarchy, parse(asked), options)
-            except CladeError as error:
-                found = user_errors(error, self._inputs.member_of(asked))
-                info.context.user_errors |= dict.fromkeys([one.code.value for one in found])
-                return Payload(name, None, found)
-            return Payload(name, result)
+            asked = {verb: given["input"]}
+            return await self._made(info, [verb, given["input"]], given, [asked], self._inputs.parse)
 
         return resolve
 
+    async def _several(self, root: Any, info: Any, **given: Any) -> Payload:
+        """Make the edits; faults of the input are in the payload."""
+        return await self._made(info, ["edit", given["edits"]], given, given["edits"], self._inputs.parse_many)
+
+    async def _made(
+        self,
+        info: Any,
+        asked: Any,
+        given: Mapping[str, Any],
+        edits: Sequence[Any],
+        parse: Callable[[Any], Edit | EditMany],
+    ) -> Payload:
+        request, key, name = info.context.request, given.get("idempotencyKey"), self._hierarchy.name
+        enabled_writer(request)  # first, since no input helps where nobody may write
+        try:
+            options = EditOptions(given["dryRun"], key, key and asked_json(asked))
+            result = await edit(request, parse(edits), options)
+        except CladeError as error:
+            found = user_errors(error, [self._inputs.member_of(one) for one in edits])
+            info.context.user_errors |= dict.fromkeys([one.code.value for one in found])
+            return Payload(name, None, found)
+        return Payload(name, result)
+
     def _payload(self, verb: str, name: str) -> Any:
         node: Any = self._types.interface
+        if verb == "edit":
+            text = "The node of each edit after all of them, a deleted one as it was; none for a dry run or faults."
+            return self._type_of(name, {"nodes": field(_nodes, list[node | None], text)})
         written = "The node as it was before its deletion" if verb == "delete" else "The node as written"
-        resolve = _deleted_node if verb == "delete" else _node
-        fields = {"node": field(resolve, node | None, f"{written}; null for a dry run or faults.")}
+        fields: Fields = {"node": field(_node, node | None, f"{written}; null for a dry run or faults.")}
         if verb in ("move", "delete"):
             parent = "Former parent as it is now; null for a root, a dry run or faults."
             large = "The large move, if one transaction is too small for it; else null."
             fields["previous_parent"] = field(_previous_parent, node | None, parent)
             fields["move"] = field(_large_move, self._move | None, large)
+        return self._type_of(name, fields)
+
+    def _type_of(self, name: str, fields: Fields) -> Any:
+        """The type of a payload with these fields, and those of all."""
         faults = f"All faults of the input, up to {MAX_FAULTS}."
         fields["plan"] = field(_plan, _WRITE_PLAN | None, "What a dry run would change; else null.")
         fields["user_errors"] = field(attribute_of("user_errors"), list[USER_ERROR], faults)
         return object_type(name, "The result of a mutation.", fields)
 
 
+def _written(payload: Payload, edited: EditedNode) -> Record:
+    """A node as it was written; its relations by its id, unless it is known to be where it was written just now."""
+    result = payload.written
+    is_known = result is not None and not result.is_repeated and result.move is None
+    if is_known and not edited.is_gone:
+        return edited.record
+    return WrittenRecord.left(edited.record, is_gone=edited.is_gone)
+
+
 def _node(payload: Payload, info: Any) -> Record | None:
-    """The node as it was written; its relations by its id, unless it is known to be where it was written just now."""
-    found = payload.written
-    if found is None:
-        return None
-    is_there = found.repeats is None and found.move is None
-    return found.record if is_there else WrittenRecord.left(found.record)
+    return None if payload.written is None else _written(payload, payload.written.nodes[0])
 
 
-def _deleted_node(payload: Payload, info: Any) -> Record | None:
-    """The same of a deletion, which is made at once or by a move."""
-    found = payload.written
-    if found is None:
-        return None
-    return WrittenRecord.left(found.record, is_gone=found.repeats is None and found.move is None)
+def _nodes(payload: Payload, info: Any) -> list[Record]:
+    return [] if payload.written is None else [_written(payload, one) for one in payload.written.nodes]
 
 
 def _large_move(payload: Payload, info: Any) -> Any:
@@ -143,10 +173,11 @@ async def _previous_parent(payload: Payload, info: Any) -> Record | None:
     written, load = payload.written, info.context.nodes.load
     if written is None:
         return None
-    if written.repeats is not None:
-        found = by_id([payload.hierarchy], written.repeats.parent or "")
+    (edited,) = written.nodes
+    if written.is_repeated:
+        found = by_id([payload.hierarchy], edited.parent_before or "")
         return None if found is None else cast(Record | None, await load(found))
-    parent = written.before[:-1]
+    parent = edited.before[:-1]
     if not parent or not may_read(info.context.request.grants, keys.node_key(payload.hierarchy, parent)):
         return None  # nor is there, for this caller, a node that has left this path
     return cast(Record | None, await load((payload.hierarchy, parent)))

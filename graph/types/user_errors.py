@@ -47,10 +47,11 @@ USER_ERROR: Any = object_type(
 )  # fmt: skip
 
 
-def user_errors(error: CladeError, member: str | None) -> list[UserError]:
+def user_errors(error: CladeError, members: Sequence[str | None]) -> list[UserError]:
     """The faults of an input. Raises the error where it is none of the input: rights, budgets and failures.
 
-    `member` is the field of `attributes` for the level of the node, which the store knows by the attributes alone.
+    `members` are for each edit the field of `attributes` for the level of the node, which the store knows by the
+    attributes alone.
     """
     if not isinstance(error, Fault | Faults):
         raise error
@@ -61,15 +62,16 @@ def user_errors(error: CladeError, member: str | None) -> list[UserError]:
         faults = FaultList([*faults.errors[:MAX_FAULTS], BadValue(text, Rule.MORE)])
     return [
         UserError(
-            UserErrorCode(one.code), str(one), [camel(name) for name in _field(one, member)] or None, one.rule.value
+            UserErrorCode(one.code), str(one), [camel(name) for name in _field(one, members)] or None, one.rule.value,
+            one.edit,
         )
         for one in faults.errors
     ]  # fmt: skip
 
 
-def _field(error: Fault, member: str | None) -> Sequence[str]:
+def _field(error: Fault, members: Sequence[str | None]) -> Sequence[str]:
     match error.field:
-        case ("attributes", *inner) if inner and member is not None:
+        case ("attributes", *inner) if inner and (member := members[error.edit or 0]) is not None:
             return "attributes", member, *inner
         case found:
             return found

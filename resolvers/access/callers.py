@@ -14,7 +14,7 @@ from store.engine import ReadUsage, Store
 from store.errors import Forbidden, Unavailable, shorten
 from store.model.keys import Path
 from store.model.paths import format_path
-from store.writing.create_update import not_found
+from store.writing.edit import not_found
 
 CACHE_SECONDS = 10.0  # for so long a revoked key is still accepted on DynamoDB by a server that has cached it
 MAX_CACHED_KEYS = 10_000

@@ -27,7 +27,8 @@ from store.transfer.load import LoadResult
 from store.transfer.move_plan import MovePlan, Mover, Step
 from store.transfer.rows import ImportPlan
 from store.transfer.staging import Node, path_text
-from store.writing.create_update import Create, Edit, Update
+from store.writing.create_update import Create, Update
+from store.writing.edit import Edit
 from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.reads import Reader, WriteContext

@@ -1,25 +1,16 @@
-"""Creating and updating one node; the interface of all edits, which are values that build their transactions."""
+"""Creating and updating one node."""
 
-from abc import ABC, abstractmethod
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 from uuid import uuid4
 
 from msgspec.structs import replace
 
-from store.errors import (
-    AlreadyExists,
-    Conflict,
-    Fault,
-    FaultList,
-    Misplaced,
-    NodeMoved,
-    NotFound,
-    WrongLevel,
-    shorten,
-)
-from store.metadata.history import Tombstone, current_key, redirect_key
+from store.errors import AlreadyExists, Conflict, Fault, FaultList, Misplaced, WrongLevel, shorten
+from store.metadata.history import Tombstone, current_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
@@ -27,113 +18,41 @@ from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_ke
 from store.model.names import NAMES, with_changes
 from store.model.paths import format_path
 from store.model.records import ABSENT, Condition, Item, Record, check_content, derived_id
-from store.search.marker import is_indexed, marker_key
+from store.search.marker import is_indexed
+from store.writing.edit import NOWHERE, Edit, child_path, not_found
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
-
-UNUSABLE = "\x7f"  # the key of an edit whose input has a fault in its key; no node has it
-NOWHERE = (UNUSABLE, UNUSABLE)  # the path of a node that is not found, which is among the faults of the edit already
-
-
-@dataclass(frozen=True)
-class Edit(ABC):
-    """A change that a client requests of the node at a path.
-
-    `ids` are those of nodes that were named by them, by the paths at which they were. `faults` are those that the input
-    has besides what the store knows; all are raised together.
-    """
-
-    hierarchy: Hierarchy
-    path: Path
-    ids: Mapping[Path, str] = field(default_factory=dict, kw_only=True)
-    faults: Sequence[Fault] = field(default=(), kw_only=True)
-
-    @cached_property
-    def key(self) -> Key:
-        return node_key(self.hierarchy.name, self.path)
-
-    def partitions(self) -> set[str]:
-        """The trees that it writes to, and the hierarchy where its roots change, as far as known before any read."""
-        return touched(self.hierarchy.name, self.path)
-
-    def keys_to_read(self) -> list[Key]:
-        """The keys that it reads in any case, as far as known before any read; the marker of search is another one."""
-        return [self.key, *ancestor_keys(self.key)]
-
-    def all_keys(self) -> list[Key]:
-        """These keys, and that of the marker of search."""
-        return [*self.keys_to_read(), marker_key(self.hierarchy.name)]
-
-    @abstractmethod
-    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
-        """Read what is needed and build the transaction; raises a CladeError where the edit is not possible."""
-
-    async def read(self, reader: Reader) -> ReadSet:
-        """The versions and items that it reads in any case.
-
-        Raises NodeMoved where a node is no longer at the path that its id had led to.
-        """
-        read_set = await reader.read(self.partitions(), self.all_keys())
-        for path, node_id in self.ids.items():
-            record = read_set.record(node_key(self.hierarchy.name, path))
-            if record is None or record.id != node_id:
-                raise NodeMoved(f"{shorten(node_id)} is being moved by someone else; retry.")
-        return read_set
-
-    def keys_of_others(self, expected: int | None) -> list[Key]:
-        """The keys that tell of other nodes at the path before: that of the redirect of the last one that has left it,
-        and that of the first id of a node which was created there without one.
-
-        None without an expected revision, and where the node was named by its id: then no path says whose it is.
-        """
-        return [] if expected is None or self.path in self.ids else [*self._others]
-
-    @cached_property
-    def _others(self) -> tuple[Key, Key]:
-        name = self.hierarchy.name
-        return redirect_key(self.key), id_key(f"{name}:{derived_id(name, self.path)}")
-
-    def find(self, read_set: ReadSet, faults: FaultList, expected: int | None) -> Record | None:
-        """The node, None where there is none; that, and another revision than the expected one, is a fault."""
-        record = read_set.record(self.key)
-        if record is None:
-            if self.path != NOWHERE:
-                faults.add(not_found(self.path).at("node"))
-        elif expected is not None and record.revision != expected:
-            text = f"{shorten(format_path(self.path))} is at revision {record.revision}, not {expected}; read it again"
-            faults.add(Conflict(f"{text} and retry.").at("expected_revision"))
-        elif self._may_be_another(record, *[(key, read_set[key]) for key in self.keys_of_others(expected)]):
-            text = f"{shorten(format_path(self.path))} has been left by a node before, so revision {expected} may be"
-            faults.add(Conflict(f"{text} another node's; name the node by its id.").at("expected_revision"))
-        return record
-
-    def _may_be_another(self, record: Record, *others: tuple[Key, Item | None]) -> bool:
-        """Whether another node than this may have been at the path before, by what is at `keys_of_others`.
-
-        A redirect of this node may have taken the place of another one's, so it tells nothing better.
-        """
-        if not others:
-            return False
-        (_, redirect), (key, first) = others
-        return redirect is not None or (first is not None and key != id_key(record.id))
 
 
 @dataclass(frozen=True)
 class Create(Edit):
-    """A new node at a path; `node_id` is without its hierarchy's prefix, None for an id that no node ever had."""
+    """A new node at a path; `node_id` is without its hierarchy's prefix, None for an id that no node ever had.
+
+    With `names` it is below the node of the field `parent`, or a root without one, and the path is its key alone,
+    UNUSABLE for one at fault. Where the input says no level it is empty, and nothing else is checked.
+    """
 
     level: str
     name: str
     values: Mapping[str, Value]
     node_id: str | None = None
 
+    @property
+    def before(self) -> Path:
+        return ()
+
+    def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> Self:
+        path, faults = child_path(found.get("parent", NOWHERE) if self.names else (), self.path[-1], faults)
+        return dataclasses.replace(self, path=path, faults=faults)
+
     def keys_to_read(self) -> list[Key]:
         return [*super().keys_to_read(), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
 
-    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+    async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
+        if not self.level:
+            raise FaultList(self.faults).error()
         keys, hierarchy = self.keys_to_read(), self.hierarchy.name
         key, record_key = keys[0], keys[-1]
-        read_set = await self.read(reader)
         faults, id_record = FaultList(self.faults), read_set[record_key]
         above, values, (node_id, revision, when) = [""], {**self.values}, ("", 1, ABSENT)
         if self.path[:-1] != NOWHERE:
@@ -204,6 +123,10 @@ class Update(Edit):
     values: Mapping[str, Value]
     expected: int | None = None
 
+    @property
+    def former_parent(self) -> Key | None:
+        return None  # it stays the present one
+
     def partitions(self) -> set[str]:
         return {tree_key(self.hierarchy.name, self.path)}
 
@@ -211,10 +134,9 @@ class Update(Edit):
         keys = super().keys_to_read()
         return [*(keys if is_indexed(self.hierarchy) else keys[:1]), *self.keys_of_others(self.expected)]
 
-    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
-        read_set = await self.read(reader)
+    async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
         faults = FaultList(self.faults)
-        old, name, values = self.find(read_set, faults, self.expected), "", dict[str, Value]()
+        old, name, values = self.find(reader, read_set, faults, self.expected), "", dict[str, Value]()
         if old is not None and self.level not in (None, old.level):
             found, given = [self.hierarchy.any_level(one).label for one in (old.level, str(self.level))]
             wrong = f"{shorten(format_path(self.path))} has the level {found}, not {given}"
@@ -244,12 +166,6 @@ class Update(Edit):
 # -- shared by all edits -----------------------------------------------------------------------------------------------
 
 
-def touched(hierarchy: str, *paths: Path) -> set[str]:
-    """The partitions of the trees of some paths, and the hierarchy where one is a root's."""
-    roots = {hierarchy for path in paths if len(path) == 1}
-    return {tree_key(hierarchy, path) for path in paths} | roots
-
-
 def taken(path: Path) -> AlreadyExists:
     """The error for a path that another node has."""
     return AlreadyExists(f"There is a node at {shorten(format_path(path))} already; choose another place.")
@@ -261,11 +177,6 @@ def existing(read_set: ReadSet, hierarchy: Hierarchy, path: Path) -> Record:
     if record is None:
         raise not_found(path)
     return record
-
-
-def not_found(path: Path) -> NotFound:
-    """The error for an edit of a node that does not exist, as at a former path: edits follow no redirects."""
-    return NotFound(f"There is no node at {shorten(format_path(path))}; give the current path of one.")
 
 
 def levels_above(read_set: ReadSet, hierarchy: Hierarchy, path: Path, level: str) -> list[str]:

@@ -1,31 +1,34 @@
-"""Edit request: an edit that a client waits for, with its options, its result, and what a dry run says of it.
+"""Edit request: one or several edits that a client waits for, with options, the result, and what a dry run says of it.
 
-The result of a request with an idempotency key is stored in the same transaction and kept for 24 hours: the node's key
-and revision after the write, not its content, which its history has.
+The result of a request with an idempotency key is stored in the same transaction and kept for 24 hours: the keys and
+revisions of the nodes after the write, not their content, which their histories have.
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as with_faults
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import BadValue, CladeError, DamagedItem, Rule, TooLarge, shorten
+from store.errors import BadValue, CladeError, DamagedItem, Rule, rfc3339, shorten
+from store.metadata.history import current_key
 from store.metadata.moves import Move, move_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
-from store.model.keys import Key, Path, node_key
+from store.model.keys import Key, id_key
 from store.model.records import ABSENT, Change, Counts, Delete, Item, Put, Record, canonical_item, size_of
-from store.writing.create_update import Create, Edit, Update
-from store.writing.transaction import TransactionBuilder
+from store.writing.edit import Ahead, Edit
+from store.writing.edit_many import Batch, EditMany
+from store.writing.reads import ALL_RIGHTS, Rights, WriteContext
+from store.writing.transaction import EditedNode, TransactionBuilder
 
 RESULTS = "once"  # begins the partitions of stored results
 RESULT_SECONDS = 24 * 3600
@@ -45,8 +48,8 @@ SEARCH_UNITS_A_NODE = 8  # to remove the search items of a node with two words
 @dataclass(frozen=True)
 class EditOptions:
     """`dry_run`: commit nothing. `key`: the idempotency key of the `caller`, which `asked` for this, as JSON: the same
-    for the same request. `by`: the author that the node gets. `refuse`: why the caller may not have a result that is
-    stored, by the paths of the node before and after; None where the caller may.
+    for the same request. `by`: the author that the node gets. `rights`: what the caller may do. Indexes may be
+    `settle_seconds` behind the table.
     """
 
     dry_run: bool = False
@@ -54,7 +57,8 @@ class EditOptions:
     asked: Any = None
     by: str | None = None
     caller: str = ""
-    refuse: Callable[[Path, Path], CladeError | None] = lambda before, path: None
+    rights: Rights = ALL_RIGHTS
+    settle_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -68,66 +72,78 @@ class DryRun:
 
 @dataclass(frozen=True)
 class EditResult:
-    """The node as it was written, or with a `dry_run` as it would be, and its path `before`, empty for a new one.
+    """The `nodes` as they were written, one for each edit, or with a `dry_run` as they would be.
 
-    With a `move` the edit takes more than one transaction: the node is as it will be when the move is committed.
+    With a `move` the edit takes more than one transaction: its node is as it will be when the move is committed. It
+    `is_repeated` where it is that of the same request before; with a `refusal` the caller may not have it now, and its
+    nodes have no content.
     """
 
-    record: Record
-    before: Path
+    nodes: Sequence[EditedNode]
     dry_run: DryRun | None = None
     move: Move | None = None
-    repeats: "Repeated | None" = None
-
-
-@dataclass(frozen=True)
-class Repeated:
-    """What is said of a result that is that of the same request before: the id of the parent that the node had before,
-    None for a root and a new node, and the `refusal` where the caller may not have it; then its node has no content.
-    """
-
-    parent: str | None
+    is_repeated: bool = False
     refusal: CladeError | None = None
+
+    @property
+    def record(self) -> Record:
+        """The node of the only edit."""
+        return self.nodes[0].record
 
 
 class _Below(Struct):
     below: Counts  # in the item of a node that of a root is absent
 
 
-class StoredResult(Struct):
-    """The fingerprint of an edit, its node without name and attributes, the id of the move that it started, the path
-    of the node before, None where that is the same, and the id of its parent there.
-    """
+class StoredNode(Struct):
+    """A node without name and attributes, its path before, None where that is the same, and its parent's id there."""
 
-    wanted: str
     node: dict[str, Any]
-    move: str | None = None
     before: list[str] | None = None
     parent: str | None = None
 
     def __post_init__(self) -> None:
         try:
-            self.record  # noqa: B018
+            self.edited  # noqa: B018
         except DamagedItem as error:
             raise ValueError(f"In `node`: {error.problem}") from None
 
+    @classmethod
+    def of(cls, edited: EditedNode) -> Self:
+        record = edited.record
+        node = replace(record, name="", attributes={}).item() | {"below": cast(Value, record.descendant_counts)}
+        before = None if edited.before == record.path else [*edited.before]
+        return cls(node, before, edited.parent_before)
+
     @property
-    def record(self) -> Record:
-        return replace(Record.of(self.node), below=decoded(self.node, _Below).below)
+    def edited(self) -> EditedNode:
+        record = replace(Record.of(self.node), below=decoded(self.node, _Below).below)
+        return EditedNode(record, record.path if self.before is None else tuple(self.before), self.parent)
+
+
+class StoredResult(Struct):
+    """The fingerprint of a request, the nodes of its edits, and the id of the move that it started."""
+
+    wanted: str
+    nodes: list[StoredNode]
+    move: str | None = None
 
 
 class EditRequest:
     """`result` is awaited by the client; it is cancelled, and so done as well, when the client has gone.
 
     `result_key` is the key of the stored result, None without an idempotency key. Each caller has its own, so that none
-    can read by them what another has written. One that is not valid is a fault of the edit.
+    can read by them what another has written. One that is not valid is a fault of the edit. `ahead` is what the edit
+    will read as far as is known, and `found` are items that were read for that.
     """
 
-    def __init__(self, edit: Edit, reads: ReadUsage, options: EditOptions) -> None:
+    def __init__(self, edit: Edit | EditMany, reads: ReadUsage, options: EditOptions) -> None:
         self.edit = edit
         self.reads = reads
         self.options = options
         self.result_key: Key | None = None
+        self.ahead = Ahead(set(), [])
+        self.found: dict[Key, Item | None] = {}
         if (key := options.key) is not None:
             if (fault := _fault_of(key)) is not None:
                 self.edit = with_faults(edit, faults=[*edit.faults, fault])
@@ -135,6 +151,23 @@ class EditRequest:
                 sort_key = f"v0#{_digest(options.caller)}" if options.caller else "v0"
                 self.result_key = Key(f"{RESULTS}#{edit.hierarchy.name}:{key}", sort_key)
         self.result: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
+
+    async def look_ahead(self, store: Store) -> None:
+        """Find out what the edit will read; the keys of nodes that it names by ids are read for that, and what is
+        stored of the same request with them. Raises Forbidden.
+        """
+        ids = self.edit.named_ids
+        if keys := [id_key(one) for one in dict.fromkeys(ids)]:
+            keys += [self.result_key] if self.result_key and not self.options.dry_run else []
+            self.found = dict(zip(keys, await store.get(keys, self.reads, strong=True), strict=True))
+        self.ahead = self.edit.ahead({one: current_key(self.found[id_key(one)]) for one in ids}, self.options.rights)
+
+    def context(self, now: float) -> WriteContext:
+        """The context of a build at a time."""
+        options, is_stored = self.options, self.result_key is not None and not self.options.dry_run
+        return WriteContext(
+            rfc3339(now), now, options.by, options.dry_run, is_stored, options.rights, options.settle_seconds
+        )
 
     def settle(self, result: EditResult | BaseException) -> None:
         """Set the result, unless nobody waits for it."""
@@ -145,42 +178,22 @@ class EditRequest:
         else:
             self.result.set_exception(result)
 
-    def changes(self, transaction: TransactionBuilder, parent: str | None, max_changes: int | None) -> list[Change]:
-        """The changes to commit, with the stored result, in which `parent` is the id of the node's parent before.
-
-        Raises TooLarge for too many changes, also of a dry run.
-        """
-        changes, move, record = transaction.changes(), transaction.move, transaction.record
+    def changes(self, transaction: TransactionBuilder | Batch, max_changes: int | None) -> list[Change]:
+        """The changes to commit, with the stored result. Raises TooLarge for too many changes, also of a dry run."""
+        changes, move = transaction.changes(), transaction.move
         if (key := self.result_key) is not None:
-            node = replace(record, name="", attributes={}).item() | {"below": cast(Value, record.descendant_counts)}
             item: Item = {
-                "pk": key.pk, "sk": key.sk, "wanted": self._fingerprint, "node": cast(Value, node),
-                "before": None if self.before == record.path else list(self.before),
-                "parent": parent, "move": None if move is None else move.id,
+                "pk": key.pk, "sk": key.sk, "wanted": self._fingerprint, "move": None if move is None else move.id,
+                "nodes": cast(Value, [asdict(StoredNode.of(one)) for one in transaction.edited]),
                 "expires": int(transaction.context.now) + RESULT_SECONDS,
             }  # fmt: skip
             changes.append(Put(item, ABSENT))
         if max_changes is not None and len(changes) > max_changes:
-            raise TooLarge(
-                f"This changes {transaction.nodes} nodes by {len(changes)} writes; one transaction of DynamoDB holds "
-                f"{max_changes}. Change smaller parts."
-            )
+            raise transaction.too_large(len(changes), max_changes)
         return changes
 
-    @property
-    def before(self) -> Path:
-        """The path of the node before the edit, empty for a new one."""
-        return () if isinstance(self.edit, Create) else self.edit.path
-
-    @property
-    def former_parent(self) -> Key | None:
-        """The key of the parent that a node has before it is moved or deleted."""
-        if isinstance(self.edit, Create | Update) or len(self.before) < 2:
-            return None
-        return node_key(self.edit.hierarchy.name, self.before[:-1])
-
     def stored(self, item: Item) -> tuple[EditResult, Key | None]:
-        """A stored result, without the name and attributes of its node, and the key of the move that it started.
+        """A stored result, without the names and attributes of its nodes, and the key of the move that it started.
 
         Raises BadValue where it is the result of another edit, DamagedItem for an item of another shape.
         """
@@ -188,10 +201,9 @@ class EditRequest:
         if found.wanted != self._fingerprint:
             text = "This idempotencyKey was used for another change within the last 24 hours; choose a new one."
             raise BadValue(text, Rule.TAKEN)
-        record, before = found.record, found.before
-        former = record.path if before is None else tuple(before)
-        refusal = self.options.refuse(former or record.path, record.path)
-        result = EditResult(record, former, repeats=Repeated(found.parent, refusal))
+        nodes = [one.edited for one in found.nodes]
+        ways = [(one.before or one.record.path, one.record.path) for one in nodes]
+        result = EditResult(nodes, is_repeated=True, refusal=self.edit.refusal(ways, self.options.rights))
         return result, None if found.move is None else move_key(found.move)
 
     @cached_property
@@ -216,11 +228,11 @@ def _digest(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-async def dry_run(transaction: TransactionBuilder, changes: Sequence[Change], store: Store) -> DryRun:
+async def dry_run(transaction: TransactionBuilder | Batch, changes: Sequence[Change], store: Store) -> DryRun:
     """The result of a dry run of a transaction of these changes."""
     if transaction.is_empty:
         return DryRun(0, 0, 0)
-    if (move := transaction.move) is not None:
+    if isinstance(transaction, TransactionBuilder) and (move := transaction.move) is not None:
         has_redirects = transaction.read_set.version(move.source.pk).has_redirects
         numbers = MOVED_CHANGES if move.target is not None else CASCADE_CHANGES + REDIRECT_CHANGES * has_redirects
         units_a_node = UNITS_A_NODE + UNITS_A_REDIRECT * (move.target is not None or has_redirects)
@@ -228,10 +240,10 @@ async def dry_run(transaction: TransactionBuilder, changes: Sequence[Change], st
         max_changes = (store.max_commit_changes or store.max_changes) - 1
         transactions = 3 + sum(-(-move.nodes // (max_changes // number)) for number in numbers)
         return DryRun(move.nodes, transactions, units_a_node * move.nodes + UNITS_A_TRANSACTION * transactions)
-    hierarchy, units = transaction.record.hierarchy, SEARCH_UNITS_A_NODE * transaction.nodes_left_out
+    hierarchy, units = transaction.hierarchy, SEARCH_UNITS_A_NODE * transaction.nodes_left_out
     async for some in in_chunks(changes):
         units += sum([_write_units(change, hierarchy) for change in some])
-    return DryRun(transaction.nodes, 1, units)
+    return DryRun(transaction.written, 1, units)
 
 
 def _write_units(change: Change, hierarchy: str) -> int:

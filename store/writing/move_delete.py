@@ -3,10 +3,11 @@ another position among its siblings; deleting one alone, with its subtree, or wi
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from store.errors import (
     AlreadyExists,
     BadPath,
     BadValue,
+    Fault,
     FaultList,
     Misplaced,
     NotEmpty,
@@ -28,8 +30,9 @@ from store.metadata.moves import new_move
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import check_sizes, format_path
 from store.model.records import Record, SubtreeRewrite
-from store.writing.create_update import NOWHERE, Edit, existing, levels_above, taken, touched
+from store.writing.create_update import existing, levels_above, taken
 from store.writing.derived import moved_keys, search_changes_of_move, search_changes_of_removal
+from store.writing.edit import NOWHERE, Edit, child_path, touched
 from store.writing.positions import Position, ranks_at
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
@@ -47,6 +50,10 @@ class Move(Edit):
 
     Of a step of a longer way, such as that of an import, there are no `redirects` from the path that it leaves, or it
     is not told in the log (`is_logged`).
+
+    With `names` it goes below the node of the field `to`, or is made a root with `to_root`; without either, its parent
+    is that of the sibling in the field `position`, or stays. The target then is the new key alone, UNUSABLE for one at
+    fault, or empty where it stays.
     """
 
     target: Path
@@ -56,18 +63,48 @@ class Move(Edit):
     """The field of the input that gives the parent."""
     redirects: bool = True
     is_logged: bool = True
+    to_root: bool = False
+
+    def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> Self:
+        path, position, faults = found.get("node", NOWHERE), self.position, [*faults]
+        named = {one.field for one in self.names or ()}
+        has_parent = self.to_root or "to" in named
+        parent = () if self.to_root else found.get("to", NOWHERE) if "to" in named else path[:-1]
+        if position is not None and "position" in named:
+            beside = found.get("position")
+            if beside is None:
+                parent = parent if has_parent else NOWHERE
+            elif parent not in (beside[:-1], NOWHERE) and has_parent:
+                text = f"{shorten(format_path(beside))} is not below the new parent; give one of its children."
+                faults.append(BadValue(text, Rule.SIBLING).at("position"))
+                beside = None
+            elif parent != NOWHERE:
+                parent = beside[:-1]
+            position = dataclasses.replace(position, beside=beside)
+        place = "to" if has_parent else "position"
+        key = self.target[-1] if self.target else path[-1]
+        if key != path[-1]:
+            target, faults = child_path(parent, key, faults)
+        elif parent != path[:-1]:
+            target, faults = child_path(parent, key, faults, place)
+        else:
+            target = path
+        return dataclasses.replace(self, path=path, target=target, position=position, place=place, faults=faults)
+
+    def _from_to(self, before: Path, path: Path) -> Self:
+        return dataclasses.replace(self, path=before, target=path)
 
     def partitions(self) -> set[str]:
         return touched(self.hierarchy.name, self.path, shown_path(self.path), self.target, *self._beside())
 
     def keys_to_read(self) -> list[Key]:
-        keys = [self.key, *[node_key(self.hierarchy.name, path) for path in (*self._beside(), *self.ids)]]
-        if self._target_key != self.key:
-            keys += [*ancestor_keys(self.key), self._target_key, *ancestor_keys(self._target_key)]
+        keys = [self.key, *[node_key(self.hierarchy.name, path) for path in self._beside()]]
+        if self.target_key != self.key:
+            keys += [*ancestor_keys(self.key), self.target_key, *ancestor_keys(self.target_key)]
         return list(dict.fromkeys([*keys, *self.keys_of_others(self.expected)]))
 
     @cached_property
-    def _target_key(self) -> Key:
+    def target_key(self) -> Key:
         return node_key(self.hierarchy.name, self.target)
 
     @property
@@ -78,10 +115,9 @@ class Move(Edit):
     def _beside(self) -> list[Path]:
         return [] if self.position is None or self.position.beside is None else [self.position.beside]
 
-    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
-        read_set = await self.read(reader)
-        faults, source, target = FaultList(self.faults), self.key, self._target_key
-        top = self.find(read_set, faults, self.expected)
+    async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
+        faults, source, target = FaultList(self.faults), self.key, self.target_key
+        top = self.find(reader, read_set, faults, self.expected)
         moved, rewrite, beside = top, None, None
         if self.target[:-1] == NOWHERE:
             moved = None
@@ -130,8 +166,8 @@ class Move(Edit):
             elif parent and parent != self.path[:-1]:  # else it may be hidden
                 existing(read_set, self.hierarchy, parent)
         with faults.collecting():
-            read_set.check_not_moving(self._target_key)
-            if read_set[self._target_key] is not None:
+            read_set.check_not_moving(self.target_key)
+            if read_set[self.target_key] is not None:
                 raise taken(self.target).at("key" if self.target[-1] != self.path[-1] else self.place)
         return above
 
@@ -167,7 +203,7 @@ class Move(Edit):
             ).at("position")
         how = {"redirects": self.redirects, "is_logged": self.is_logged}
         transaction.begin(new_move(top, target, context.now, context.at, context.by, **how))
-        if rewrite.may_not_fit and transaction.nodes <= MAX_CHECKED_NODES:
+        if rewrite.may_not_fit and transaction.written <= MAX_CHECKED_NODES:
             await reader.check_fits(rewrite)
 
 
@@ -194,10 +230,9 @@ class Delete(Edit):
     def keys_to_read(self) -> list[Key]:
         return [*super().keys_to_read(), *self.keys_of_others(self.expected)]
 
-    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
-        read_set = await self.read(reader)
+    async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
         faults = FaultList(self.faults)
-        record = self.find(read_set, faults, self.expected)
+        record = self.find(reader, read_set, faults, self.expected)
         if record is not None and self.policy is Policy.REFUSE and (children := sum(record.kids.values())):
             text = f"{shorten(format_path(self.path))} has {quantity(children, 'child', 'children')}; delete them too "
             faults.add(NotEmpty(f"{text}(CASCADE) or move them to its parent (REPARENT).").at("policy"))
@@ -216,6 +251,7 @@ class Delete(Edit):
             move = new_move(record, None, context.now, context.at, context.by, redirects=self.redirects)
             transaction.begin(move)
         transaction.record = replace(record, kids={}, below={})
+        transaction.is_gone = transaction.move is None
         return transaction
 
     async def _reparent(

@@ -49,14 +49,10 @@ class Side(Enum):
 
 @dataclass(frozen=True)
 class Position:
-    """The position that a node gets among its siblings of its level; `beside` is the path of one of them.
-
-    Siblings are read from an index, which may be `settle_seconds` behind the table.
-    """
+    """The position that a node gets among its siblings of its level; `beside` is the path of one of them."""
 
     side: Side
     beside: Path | None = None
-    settle_seconds: float = 0.0
 
 
 class Ranks(NamedTuple):
@@ -78,7 +74,7 @@ async def ranks_at(
     read_set.check_not_moving(record.key, (beside or record).key)
     refs = read_set.version(record.hierarchy if record.is_root else record.pk).moves
     hidden = (await active_moves(reader.store, refs, reader.reads)).hidden
-    since = context.now - position.settle_seconds - CLOCK_SECONDS if position.settle_seconds else None
+    since = context.now - context.settle_seconds - CLOCK_SECONDS if context.settle_seconds else None
     siblings = SiblingOrder(reader, read_set, record, hidden | {source}, since)
     lower, upper = await siblings.neighbours(position.side, beside)
     stays = record.key == source

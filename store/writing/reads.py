@@ -7,9 +7,9 @@ Edits that are committed together are built over one overlay of uncommitted chan
 what those before it leave.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -18,7 +18,17 @@ from store.engine import ReadUsage, Store
 from store.errors import Conflict
 from store.metadata.history import current_key, redirect_item, with_revision
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import Key, KeyRange, below, id_key, parent_partition, revision_key, subtree, tree_version_key
+from store.model.keys import (
+    Key,
+    KeyRange,
+    Path,
+    below,
+    id_key,
+    parent_partition,
+    revision_key,
+    subtree,
+    tree_version_key,
+)
 from store.model.records import (
     MAX_BATCH_BYTES,
     Change,
@@ -43,17 +53,37 @@ MAX_NODES = 10_000
 MAX_READ_UNITS = 5_000  # of 4 KB each
 
 
+class Rights:
+    """What may be done: everything. Those of a caller are asked by paths alone, so no error discloses hidden nodes."""
+
+    def check_visible(self, hierarchy: str, path: Path) -> None:
+        """Raise NotFound for a hidden path."""
+
+    def check_change(self, hierarchy: str, path: Path) -> None:
+        """Raise NotFound or Forbidden unless the node at a path may be changed."""
+
+    def check(self, edit: Any) -> None:
+        """Raise Forbidden for what an `Edit`, whose nodes are visible, may not do."""
+
+
+ALL_RIGHTS = Rights()
+
+
 @dataclass(frozen=True)
 class WriteContext:
     """The time of a write, in UTC (RFC 3339) and in seconds since 1970, and its author, None where unknown.
 
-    Of a dry run no changes of the search items of removed nodes are built, only their number is estimated.
+    Of a dry run no changes of the search items of removed nodes are built, only their number is estimated. `is_stored`:
+    the result is kept for a repetition. Indexes may be `settle_seconds` behind the table.
     """
 
     at: str
     now: float
     by: str | None = None
     is_dry_run: bool = False
+    is_stored: bool = False
+    rights: Rights = ALL_RIGHTS
+    settle_seconds: float = 0.0
 
 
 class ReadSet(dict[Key, Item | None]):
@@ -103,6 +133,10 @@ class Reader:
         self.recent = recent or RecentChanges(store)
         self._checked: list[SubtreeRewrite] = []
 
+    def revision(self, record: Record) -> int:
+        """The revision of a node that an expected one is compared with."""
+        return record.revision
+
     async def read(self, partitions: Iterable[str], keys: Iterable[Key]) -> ReadSet:
         """The versions of these trees and hierarchies, and then the items at these keys."""
         read_set = ReadSet()
@@ -140,7 +174,7 @@ class Reader:
             if self.reads.units - units > MAX_READ_UNITS:
                 return None
             if limit is not None:
-                self.overlay.add_read(page)
+                self.overlay.add_read({key_of(item): item for item in page})
                 size += sum(map(size_of, page))
         if limit is None:
             return records
@@ -158,26 +192,35 @@ class Reader:
                 rewrite.moved(Record.of(item))
         self._checked.append(rewrite)
 
-    def pages(self, key_range: KeyRange) -> Pages:
-        """The items of a range of the table; raises NotCombinable where changes are pending, which no range shows."""
+    async def pages(self, key_range: KeyRange) -> AsyncIterator[list[Item]]:
+        """The items of a range of the table, page by page; raises NotCombinable where changes are pending, which no
+        range shows.
+        """
         if self.overlay.is_pending:
             raise NotCombinable
-        return Pages(self.store, key_range, self.reads)
+        async for page in Pages(self.store, key_range, self.reads):
+            yield page
 
-    async def content_of(self, record: Record) -> Record:
-        """A node with the name and attributes of its revision, from its history or from the table."""
-        keys = [revision_key(record.id, record.revision), id_key(record.id)]
-        read_set = await self.read([], keys)
-        version, place = read_set[keys[0]], current_key(read_set[keys[1]])
+    async def contents_of(self, records: Sequence[Record]) -> list[Record]:
+        """Nodes with the names and attributes of their revisions, from their histories or from the table."""
+        keys = [(revision_key(one.id, one.revision), id_key(one.id)) for one in records]
+        read_set = await self.read([], [key for pair in keys for key in pair])
+        places = [None if read_set[version] else current_key(read_set[own]) for version, own in keys]
         # Where the node is not needed, there is a read of none: so none tells whether it is hidden or gone.
-        own = revision_key(record.id, 0) if version is not None or place is None else place
-        await self.read_into(read_set, [], [own])
-        if version is not None:
-            return with_revision(record, version)
-        found = read_set.record(own)
-        if found is None or found.revision != record.revision:
-            raise Conflict("The change was made, but its node is being changed again; read the node, or retry.")
-        return replace(record, name=found.name, attributes=found.attributes)
+        own = [place or revision_key(one.id, 0) for one, place in zip(records, places, strict=True)]
+        await self.read_into(read_set, [], own)
+        versions = [version for version, _ in keys]
+        return [_with_content(read_set, *one) for one in zip(records, versions, own, strict=True)]
+
+
+def _with_content(read_set: ReadSet, record: Record, version: Key, place: Key) -> Record:
+    """A node with the content of its revision, which is at `version` or at its `place`."""
+    if (item := read_set[version]) is not None:
+        return with_revision(record, item)
+    found = read_set.record(place)
+    if found is None or found.revision != record.revision:
+        raise Conflict("The change was made, but its node is being changed again; read the node, or retry.")
+    return replace(record, name=found.name, attributes=found.attributes)
 
 
 class NotCombinable(Exception):
@@ -211,9 +254,14 @@ class WriteOverlay:
             items = await self._store.get(missing, reads, strong=True)
             self._read.update(zip(missing, items, strict=True))
 
-    def add_read(self, items: Iterable[Item]) -> None:
-        """Add items that were read elsewhere, strongly and after the tree versions."""
-        self._read.update({key_of(item): item for item in items})
+    def add_read(self, items: Mapping[Key, Item | None]) -> None:
+        """Add items that were read elsewhere, strongly and after the tree versions, or of which that is no matter."""
+        self._read.update(items)
+
+    def forget(self, keys: Iterable[Key]) -> None:
+        """Have keys read again."""
+        for key in keys:
+            self._read.pop(key, None)
 
     # -- changes -------------------------------------------------------------------------------------------------------
 
@@ -240,9 +288,7 @@ class WriteOverlay:
         """Add the changes of an edit; raises NotCombinable where one transaction cannot hold them all."""
         limit = self._store.max_commit_changes
         size = 0 if limit is None else sum(map(self._size, changes))
-        added: dict[Key, Change] = {}
-        async for some in in_chunks(changes):
-            added |= {change.key: self._over(change) for change in some}
+        added = await self._merged(changes)
         if (self._pending and limit is not None) and (
             len(self._pending.keys() | added.keys()) > limit or self._bytes + size > MAX_BATCH_BYTES
         ):
@@ -264,6 +310,13 @@ class WriteOverlay:
         """Drop everything, since another writer has changed the table."""
         self._read, self._committed = {}, {}
         self.discard()
+
+    async def _merged(self, changes: Sequence[Change]) -> dict[Key, Change]:
+        """Changes by key, over the pending ones."""
+        added: dict[Key, Change] = {}
+        async for some in in_chunks(changes):
+            added |= {change.key: self._over(change) for change in some}
+        return added
 
     def _over(self, change: Change) -> Change:
         """A change over the pending one at its key, with the condition of that, which is about the table."""

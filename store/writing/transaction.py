@@ -10,10 +10,10 @@ from typing import Generic, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from store.concurrency import in_chunks
-from store.errors import Conflict
+from store.errors import Conflict, TooLarge
 from store.metadata.moves import Move
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key
+from store.model.keys import Key, Path
 from store.model.records import (
     ABSENT,
     MAX_BATCH_BYTES,
@@ -41,18 +41,34 @@ from store.writing.reads import ReadSet, WriteContext
 MAX_MOVES = 20  # running in one tree: each reader of the tree reads their records
 
 
+class EditedNode(NamedTuple):
+    """A node as an edit left it, or as it was where it `is_gone`, and its path `before`, empty for a new one.
+
+    `parent_before` is the id of its parent there, None for a root, a new node, and where nobody asks.
+    """
+
+    record: Record
+    before: Path
+    parent_before: str | None = None
+    is_gone: bool = False
+
+
 class TransactionBuilder:
     """The changes of one transaction so far, on nodes of a `hierarchy`, None where it needs no class.
 
-    `record` is the node that it is about, as it will be; `nodes` counts the nodes that it writes; `move` is the large
-    move that it begins. All methods raise Conflict for a change of a node that a running move holds.
+    `record` is the node that it is about, as it will be, `is_gone` whether it is deleted, `before` its path before, and
+    `parent_before` the id of its parent there. `ids` are those of the nodes that it writes; `move` is the large move
+    that it begins. All methods raise Conflict for a change of a node that a running move holds.
     """
 
     def __init__(self, hierarchy: Hierarchy | None, read_set: ReadSet, context: WriteContext, record: Record) -> None:
         self.read_set = read_set
         self.context = context
         self.record = record
-        self.nodes = 0
+        self.before: Path = ()
+        self.parent_before: str | None = None
+        self.is_gone = False
+        self.ids: set[str] = set()
         self.move: Move | None = None
         self._changes: dict[Key, Change] = {}
         self._trees = TreeChanges(read_set, context)
@@ -95,7 +111,7 @@ class TransactionBuilder:
                 how = {"has_redirects": has_redirects, "redirects": redirects}
                 self._add(node_removed(record, context.at, context.by, **how))
         await self._search.remove(records)
-        self.nodes += len(records)
+        self.ids.update([record.id for record in records])
         self._trees.remove(top, shape_of(records), alone=alone)
 
     async def relocate(
@@ -114,7 +130,7 @@ class TransactionBuilder:
         if redirects:
             self._trees.redirect(rewrite.source.pk)
         await self._search.relocate(records, rewrite)
-        self.nodes += len(records)
+        self.ids.update([record.id for record in records])
         self._note_move(records[0], top, shape_of(records), is_logged=is_logged)
 
     # -- large moves ---------------------------------------------------------------------------------------------------
@@ -127,7 +143,7 @@ class TransactionBuilder:
         self.read_set.check_not_moving(*move.running.ends, with_subtrees=True)
         if any(len(self.read_set.version(partition).moves) >= MAX_MOVES for partition in move.running.partitions):
             raise Conflict(f"{MAX_MOVES} large moves are running in this tree; try again when some have ended.")
-        self.move, self.nodes = move, move.nodes
+        self.move = move
         self._search.begin(move)
         self._add([Put(move.item(), ABSENT)])
         self._trees.begin(move)
@@ -143,6 +159,27 @@ class TransactionBuilder:
             self._note_move(self.record, rewrite.moved(self.record), move.shape, is_logged=move.is_logged)
 
     # -- results -------------------------------------------------------------------------------------------------------
+
+    @property
+    def edited(self) -> list[EditedNode]:
+        """The node that it is about."""
+        return [EditedNode(self.record, self.before, self.parent_before, self.is_gone)]
+
+    @property
+    def hierarchy(self) -> str:
+        return self.record.hierarchy
+
+    @property
+    def written(self) -> int:
+        """The number of nodes that it writes."""
+        return len(self.ids) if self.move is None else self.move.nodes
+
+    def too_large(self, needed: int, limit: int) -> TooLarge:
+        """The error for more changes than one transaction holds."""
+        return TooLarge(
+            f"This changes {self.written} nodes by {needed} writes; one transaction of DynamoDB holds {limit}. "
+            "Change smaller parts."
+        )
 
     @property
     def nodes_left_out(self) -> int:
@@ -167,7 +204,7 @@ class TransactionBuilder:
     def _write(self, record: Record, changes: Iterable[Change]) -> None:
         """Add the changes of one node, which stays where it is or is new."""
         self.read_set.check_not_moving(record.key)
-        self.nodes += 1
+        self.ids.add(record.id)
         self._add(changes)
 
     def _add(self, changes: Iterable[Change]) -> None:

@@ -15,14 +15,15 @@ from typing import NamedTuple
 
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
-from store.errors import UNCERTAIN, BadInput, CladeError, Conflict, Unavailable, Uncertain, rfc3339
+from store.errors import UNCERTAIN, BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.metadata.moves import Move, MoveTiming
 from store.model.keys import tree_version_key
 from store.reading import RecentChanges
-from store.writing.create_update import Edit
+from store.writing.edit import Edit
+from store.writing.edit_many import EditMany
 from store.writing.edit_request import EditOptions, EditRequest, EditResult, dry_run
 from store.writing.move_worker import MoveWorker
-from store.writing.reads import NotCombinable, Reader, WriteContext, WriteOverlay
+from store.writing.reads import NotCombinable, Reader, WriteOverlay
 
 MAX_COMBINED = 30  # requests; a transaction of DynamoDB holds some 30 creations
 RETRIES = RetryPolicy(0.01, 0.1, attempts=20)  # of one transaction while others write to the same tree
@@ -51,9 +52,13 @@ class Writer:
         """The number of requests that wait for those before them."""
         return sum(map(len, self._queues.values()))
 
-    async def write(self, edit: Edit, reads: ReadUsage, options: EditOptions = EditOptions()) -> EditResult:
-        """Commit an edit. Raises a CladeError where it is not possible, Conflict after too many attempts."""
-        result = await self._write(EditRequest(edit, reads, options))
+    async def write(self, edit: Edit | EditMany, reads: ReadUsage, options: EditOptions = EditOptions()) -> EditResult:
+        """Commit one edit, or several or none. Raises a CladeError where that is not possible, Conflict after too many
+        attempts.
+        """
+        request = EditRequest(edit, reads, options)
+        await request.look_ahead(self._store)
+        result = await self._write(request)
         job = self.move_worker.job(result.move.id) if result.move else None
         if job is None:
             return result
@@ -74,7 +79,7 @@ class Writer:
                 await self._stop()
 
     async def _write(self, request: EditRequest) -> EditResult:
-        partitions = frozenset(request.edit.partitions())
+        partitions = frozenset(request.ahead.partitions)
         if partitions in self._queues:
             self._queues[partitions][request] = None
         else:
@@ -150,6 +155,8 @@ class GroupCommit:
         self._begin = begin
         self._recent = recent
         self._overlay = WriteOverlay(store)
+        for request in requests:
+            self._overlay.add_read(request.found)
         self._readers = {request: Reader(store, request.reads, self._overlay, recent) for request in requests}
 
     async def run(self) -> None:
@@ -207,18 +214,18 @@ class GroupCommit:
         return group
 
     async def _read_ahead(self, requests: Sequence[EditRequest]) -> None:
-        """Read the keys of several requests in three batches: stored results, tree versions, and then the rest."""
-        if len(requests) < 2:
+        """Read the keys of several edits in three batches: stored results, tree versions, and then the rest."""
+        if not requests or (len(requests) == 1 and isinstance(requests[0].edit, Edit)):
             return
         reads = requests[0].reads
         await self._overlay.read([request.result_key for request in requests if request.result_key], reads)
-        edits = [
-            request.edit
+        ahead = [
+            request.ahead
             for request in requests
             if not request.result_key or self._overlay.item(request.result_key) is None
         ]
-        await self._overlay.read([tree_version_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
-        await self._overlay.read([key for edit in edits for key in edit.all_keys()], reads)
+        await self._overlay.read([tree_version_key(name) for one in ahead for name in sorted(one.partitions)], reads)
+        await self._overlay.read([key for one in ahead for key in one.keys], reads)
 
     async def _build(self, request: EditRequest) -> _Built:
         """Raises NotCombinable where a request cannot be combined with the pending changes."""
@@ -226,28 +233,18 @@ class GroupCommit:
         try:
             if (stored := await self._stored(request, reader)) is not None:
                 return _Built(request, stored)
-            now = self._store.now()
-            transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by, options.dry_run))
-            parent = await self._former_parent(request, reader)
-            changes = request.changes(transaction, parent, self._store.max_commit_changes)
+            transaction = await request.edit.build(reader, request.context(self._store.now()))
+            changes = request.changes(transaction, self._store.max_commit_changes)
             if options.dry_run:
                 plan = await dry_run(transaction, changes, self._store)
-                return _Built(request, EditResult(transaction.record, request.before, plan))
+                return _Built(request, EditResult(transaction.edited, plan))
             await self._overlay.add(changes)
-            result = EditResult(transaction.record, request.before, move=transaction.move)
+            result = EditResult(transaction.edited, move=transaction.move)
             return _Built(request, result, bool(changes))
         except NotCombinable:
             raise
         except Exception as error:
             return _Built(request, await self._result_after(error, request))
-
-    async def _former_parent(self, request: EditRequest, reader: Reader) -> str | None:
-        """The id of the parent of a node that is moved or deleted, where a repetition may ask for it."""
-        key = request.former_parent
-        if key is None or request.result_key is None or request.options.dry_run:
-            return None
-        parent = (await reader.read([], [key])).record(key)
-        return None if parent is None else parent.id
 
     async def _stored(self, request: EditRequest, reader: Reader) -> EditResult | None:
         """The result that is stored under the idempotency key, if any; a dry run tells what would be without it."""
@@ -256,11 +253,12 @@ class GroupCommit:
         if item is None:
             return None
         found, move_key = request.stored(item)
-        if found.repeats is not None and found.repeats.refusal is not None:
+        if found.refusal is not None:
             return found
         move = None if move_key is None else (await reader.read([], [move_key]))[move_key]
-        record = await reader.content_of(found.record)
-        return replace(found, record=record, move=None if move is None else Move.of(move))
+        records = await reader.contents_of([one.record for one in found.nodes])
+        nodes = [one._replace(record=record) for one, record in zip(found.nodes, records, strict=True)]
+        return replace(found, nodes=nodes, move=None if move is None else Move.of(move))
 
     async def _result_after(self, error: Exception, request: EditRequest) -> EditResult | Exception:
         """The result of a request that failed: the stored one where the same request was committed by another process,

@@ -11,7 +11,8 @@ from resolvers.session.request import Request
 from store.engine import ReadUsage, Store
 from store.model.keys import node_key
 from store.model.paths import parse_path
-from store.writing.create_update import Create, Edit
+from store.writing.create_update import Create
+from store.writing.edit import Edit
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY

@@ -8,7 +8,8 @@ from store.model.keys import parent_partition
 from store.model.paths import parse_path
 from store.model.records import Change, Put
 from store.model.records import Delete as Deletion
-from store.writing.create_update import Create, Edit, Update
+from store.writing.create_update import Create, Update
+from store.writing.edit import Edit
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.positions import Side
 from store.writing.writer import Writer

@@ -16,7 +16,8 @@ from store.engine import REQUEST_PATIENCE, ReadUsage
 from store.errors import CladeError, Unavailable, Uncertain
 from store.model.paths import format_path
 from store.model.records import Record
-from store.writing.create_update import Create, Edit, Update
+from store.writing.create_update import Create, Update
+from store.writing.edit import Edit
 from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.positions import Side

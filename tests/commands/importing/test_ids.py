@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from store.engine import ReadUsage
 from store.errors import BadInput, Unavailable
-from store.writing.create_update import Edit
+from store.writing.edit import Edit
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.writer import Writer
 from tests.cli import app_of

@@ -11,7 +11,8 @@ from store.model.keys import MAX_SEGMENTS, id_key, path_of
 from store.model.paths import parse_path
 from store.transfer.load import LoadResult, load
 from store.transfer.moves import ImportMoves
-from store.writing.create_update import Create, Edit
+from store.writing.create_update import Create
+from store.writing.edit import Edit
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Move
 from store.writing.writer import Writer

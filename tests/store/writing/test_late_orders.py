@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace as edited
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,9 +18,11 @@ from store.engine import ReadUsage, Store
 from store.errors import CladeError
 from store.model.keys import KeyRange, Path
 from store.model.records import Change, Record
-from store.writing.create_update import Create, Edit
+from store.writing.create_update import Create
+from store.writing.edit import Edit
+from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Move
-from store.writing.positions import Position, Side
+from store.writing.positions import Side
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
@@ -29,6 +30,7 @@ from tests.model_writes import KEYS, Model, RandomEdits, Refused, compare
 from tests.reordering import reorder
 from tests.selection import examples
 
+LATE = EditOptions(settle_seconds=3600.0)
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(20, 60))  # a seed, and how many edits
 
 
@@ -63,10 +65,6 @@ class LateWishes(RandomEdits):
     def one(self) -> Edit:
         return self.order() if self.random.random() < 0.5 else super().one()
 
-    def order(self) -> Move:
-        edit = super().order()
-        return edited(edit, position=edited(cast(Position, edit.position), settle_seconds=3600.0))
-
 
 async def orders(store: Store) -> dict[tuple[str, str], list[Path]]:
     """The paths of the siblings of each level under each parent in their order."""
@@ -87,7 +85,7 @@ async def changes(store: Store) -> list[tuple[str, str, str | None]]:
 
 
 async def outcomes(writer: Writer, edits: Sequence[Edit]) -> list[Any]:
-    found = await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in edits], return_exceptions=True)
+    found = await asyncio.gather(*[writer.write(edit, ReadUsage(), LATE) for edit in edits], return_exceptions=True)
     return [one.code if isinstance(one, CladeError) else one for one in found]
 
 
@@ -146,7 +144,7 @@ async def test_an_order_is_right_before_the_index_shows_what_was_written(store: 
         )  # the log does not name what comes along
         for path in [("r", "c"), ("r", "b"), ("r",), ("r", "d", "3")]:
             reads = ReadUsage()
-            await writer.write(reorder(CATEGORY, path, Side.FIRST, settle_seconds=60), reads)
+            await writer.write(reorder(CATEGORY, path, Side.FIRST), reads, LATE)
             assert reads.requests <= 5
         found = await orders(store)
         assert found["category#r#", "CATEGORY"] == [("r", "b"), ("r", "c"), ("r", "d")]

@@ -13,7 +13,8 @@ from store.metadata.moves import MoveTiming
 from store.model.keys import Key, Path
 from store.model.records import MAX_BATCH_BYTES, Change, Put, canonical_item, size_of
 from store.model.records import Delete as Removal
-from store.writing.create_update import Create, Edit
+from store.writing.create_update import Create
+from store.writing.edit import Edit
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.transaction import Step, in_transactions
 from store.writing.writer import Writer

@@ -15,7 +15,8 @@ from store.model.keys import tree_version_key
 from store.model.paths import parse_path
 from store.model.records import Record
 from store.transfer.load import LoadResult, load
-from store.writing.create_update import Create, Edit, Update
+from store.writing.create_update import Create, Update
+from store.writing.edit import Edit
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.positions import Side
@@ -135,8 +136,8 @@ async def test_an_idempotency_key_fits_beside_the_largest_node_and_is_kept_over_
         made = await writer.write(create("r/b", **large), ReadUsage(), EditOptions(key="k"))
         assert (made.record.revision, made.record.attributes) == (1, large)
     for seconds in (0.0, 3.0):
-        order = reorder(CATEGORY, ("r", "b"), Side.FIRST, settle_seconds=seconds)
-        await writer.write(order, ReadUsage(), EditOptions(key="l"))
+        order = reorder(CATEGORY, ("r", "b"), Side.FIRST)
+        await writer.write(order, ReadUsage(), EditOptions(key="l", settle_seconds=seconds))
     await invariants.check(store)
 
 
