@@ -207,7 +207,7 @@ class Batch:
             for put in puts:
                 del changes[put.key]
             changes[key] = Put(item)
-            changes[version.key] = replace(version, item={**version.item, "n": number})
+            changes[version.key] = Put({**version.item, "n": number}, version.when)
         return changes
 
 
