@@ -28,7 +28,8 @@ from store.model.records import ABSENT, Change, Counts, Delete, Item, Put, Recor
 from store.writing.edit import Ahead, Edit
 from store.writing.edit_many import Batch, EditMany
 from store.writing.reads import ALL_RIGHTS, Rights, WriteContext
-from store.writing.transaction import EditedNode, TransactionBuilder
+from store.writing.transaction import EditedNode as EditedNode
+from store.writing.transaction import TransactionBuilder
 
 RESULTS = "once"  # begins the partitions of stored results
 RESULT_SECONDS = 24 * 3600

@@ -85,6 +85,13 @@ OF_MUTATION: dict[str, list[tuple[str, list[str]]]] = {
     },
 }  # fmt: skip
 
+for listed, title in (("Locations", "Location"), ("Categories", "CategoryNode")):
+    OF_MUTATION[f"edit{listed}"] = [
+        (f"{verb}: {{{given}}}", outcomes)
+        for verb in ("create", "update", "move", "delete")
+        for given, outcomes in OF_MUTATION[f"{verb}{title}"]
+    ]
+
 # Mutations that depend on more than the node. OPEN: the caller may read everything, so that nothing is NOT_FOUND.
 OPEN, BOTH = "OPEN", "write:location/US/NE/Omaha write:location/US/NE/Lincoln"
 OF_GRANTS = [
@@ -145,9 +152,8 @@ class World:
         """The code of a mutation, which is a dry run."""
         for variable, text in self.ids.items():
             given = given.replace(f'"${variable}"', f'"{text}"')
-        answer = await self.server.write(
-            who, f"mutation {{ {name}(input: {{{given}}}, dryRun: true) {{ __typename }} }}"
-        )
+        asked = f"edits: [{{{given}}}]" if name.startswith("edit") else f"input: {{{given}}}"
+        answer = await self.server.write(who, f"mutation {{ {name}({asked}, dryRun: true) {{ __typename }} }}")
         (code,) = codes(answer) or [OK]
         return code
 

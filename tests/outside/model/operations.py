@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.outside.model import values
+from tests.outside.model.amounts import FIELDS, some_additions
 from tests.outside.model.rules import SAFE_BYTES, sent_id
 from tests.outside.model.trees import LEVELS, Trees
 
 Step = dict[str, Any]
 ARGUMENTS = {
     "create": ("parent", "key", "name", "names", "id", "attributes"),
-    "update": ("path", "name", "names", "attributes"),
+    "update": ("path", "name", "names", "attributes", "add"),
     "rename": ("path", "key"),
     "move": ("path", "to"),
     "reorder": ("path", "first", "last", "before", "after"),
@@ -51,6 +52,7 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
             # A mutation that changes nothing is made only once, too.
             step |= {"level": node["level"], "name": node["name"], "values": {}}
             step.pop("names", None)
+            step.pop("add", None)
     return step
 
 
@@ -146,6 +148,11 @@ def _some_update(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
     step["values"] = _broken(chance, level, values.some_values(chance, level, clear=True))
     if level == "CARD" and chance.random() < 0.05:
         step["values"]["title"] = None
+    if chance.random() < 0.3:
+        step["add"] = some_additions(chance, level)
+        added = {FIELDS[one["field"]] for one in step["add"]}
+        if chance.random() < 0.95:  # else a value is given, too
+            step["values"] = {name: value for name, value in step["values"].items() if name not in added}
     if chance.random() < 0.5:
         step["name"] = _some_name(chance)
     if chance.random() < 0.4:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.outside.model import values
+from tests.outside.model import amounts, values
 from tests.outside.model.trees import Node, Trees
 
 Step = dict[str, Any]
@@ -102,6 +102,8 @@ def _content_rules(step: Step, node: Node | None, faults: Faults) -> None:
         faults.add("BAD_USER_INPUT", "name")
     if node and node["level"] != level and found:
         faults.add("WRONG_LEVEL", "attributes")
+    for codes, is_sure, place in amounts.faults(node, step) if node else ():
+        (faults.add if is_sure else faults.maybe)(codes, *place)
     code = (found.get("parcel") or {"code": ""}).get("code")
     broken = {
         "title": level == "CARD" and found.get("title", "" if step["do"] == "update" else None) is None,
