@@ -87,7 +87,7 @@ class EditMany:
             except (Fault, Faults) as error:
                 placed = edit.placed(await edit.keys_by_id(batch.reader), context.rights)
                 for one in error.errors if isinstance(error, Faults) else [error]:
-                    if not _may_follow(one, placed, failed):
+                    if not _may_follow(one, placed, edit.named_ids, failed):
                         one.edit = place
                         faults.add(one)
                 failed.append(placed)
@@ -96,11 +96,11 @@ class EditMany:
         return batch
 
 
-def _may_follow(fault: Fault, edit: Edit, failed: Iterable[Edit]) -> bool:
-    """Whether a fault may follow from edits that failed before: it names a place at or below one of theirs, an id that
-    one of them would have given, or has children since one of them left them there.
+def _may_follow(fault: Fault, edit: Edit, ids: Sequence[str], failed: Iterable[Edit]) -> bool:
+    """Whether a fault may follow from edits that failed before: its edit names a place at or below one of theirs, one
+    of the `ids` that they would have given, or has children since one of them left them there.
     """
-    paths, ids = _places(edit), {one.id for one in edit.names or ()}
+    paths = _places(edit)
     for other in failed:
         if isinstance(other, Create) and f"{other.hierarchy.name}:{other.node_id}" in ids:
             return True
@@ -196,16 +196,14 @@ class Batch:
         self._changes = [*self._folded().values()]
         last = {one.record.id: one for one in self.edited}
         for place, one in enumerate(self.edited):
-            own = id_key(one.record.id)
+            own, latest = id_key(one.record.id), last[one.record.id]
             item = self.reader.overlay.item(own) if self.reader.overlay.changes_item(own) else None
-            key, record = one.record.key if item is None else current_key(item), None
-            if key is not None and not last[one.record.id].is_gone:
-                record = (await self.reader.read([key.pk], [key])).record(key)
-            latest = last[one.record.id].record if record is None else record
-            if key is None and item is not None:  # what is above it may have been moved since its own last edit
-                there = former_key(item)
-                latest = with_key(latest, pk=there.pk, sk=there.sk)
-            self.edited[place] = one._replace(record=latest, is_gone=record is None)
+            key, is_gone = one.record.key, latest.is_gone
+            if item is not None:
+                key, is_gone = former_key(item), current_key(item) is None
+            record = None if is_gone else (await self.reader.read([key.pk], [key])).record(key)
+            record = record or with_key(latest.record, pk=key.pk, sk=key.sk)
+            self.edited[place] = one._replace(record=record, is_gone=is_gone)
 
     def _folded(self) -> dict[Key, Change]:
         """All changes, with one version and one log item of each tree in place of those of the single edits."""
