@@ -473,6 +473,7 @@ class Comparison:
 
     async def compare(self) -> None:
         """One batch, which is made or refused as its edits are."""
+        self.known.untold = set()
         known = self.known.copy()
         before = await all_items(self.single.store)
         batch, nodes, faults = await self._one_by_one(SIZES)
@@ -504,7 +505,10 @@ class Comparison:
     async def compare_at_once(self) -> None:
         """Several batches in one tree that are sent at once: they have the results that they have in some order."""
         before, batches = await all_items(self.single.store), list[list[Input]]()
+        there = {*self.known.nodes}
         for _ in range(self.chance.choice((2, 3, 3))):
+            # Ids are looked for when a batch comes, so that those before it may not have given them yet.
+            self.known.untold = self.known.nodes.keys() - there
             known, state = self.known.copy(), await all_items(self.single.store)
             batch, _, faults = await self._one_by_one((1, 2, 3), inside=True)
             if faults:
@@ -532,7 +536,7 @@ class Comparison:
         single, known = self.single, self.known
         careful = inside or self.chance.random() < 0.6
         edits = RandomEdits(self.cls, self.chance, known, careful=careful, inside=inside)
-        known.touched, known.ended, known.untold = set(), set(), set()
+        known.touched, known.ended = set(), set()
         single.recorder.written = set()
         batch, nodes, faults = list[Input](), list[Input](), list[Any]()
         self.ids.begin()
