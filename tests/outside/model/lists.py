@@ -16,8 +16,8 @@ from tests.outside.model.conditions import (
     outcome_of,
     place_of,
     several,
-    some_near,
     size_of,
+    some_near,
     some_where,
     value_of,
 )
