@@ -401,15 +401,14 @@ export class WriteSession {
     /** @type {Record<string, string>} */
     const errors = {};
     for (const { field, message, code, edit } of faults) {
-      const row = this.sent[edit ?? 0];
-      const { id, draft } = row;
-      const theirs = code === "CONFLICT" ? await this.#theirs(row) : null;
-      if (theirs && !id) return this.#set({ theirs, step: "conflict" });
+      const row = this.sent.length === 1 ? this.sent[0] : this.sent[edit ?? NaN]; // none for what is wrong with all
+      const theirs = row && code === "CONFLICT" ? await this.#theirs(row) : null;
+      if (theirs && !row.id) return this.#set({ theirs, step: "conflict" });
       // An attribute has one field, whatever element or part of its value is at fault.
       const part = (field?.[0] === "attributes" ? field[2] : field?.[0]) ?? "";
-      const name = nameIn(row, part === "position" ? (draft.beside ? "beside" : "side") : part);
+      const name = row ? nameIn(row, part === "position" ? (row.draft.beside ? "beside" : "side") : part) : "";
       const text = theirs ? this.children.rebase(/** @type {any} */ (row), theirs) : plainly(message);
-      errors[name] = [errors[name], id && !name ? `${titleOf(row)}: ${text}` : text].filter(Boolean).join(" ");
+      errors[name] = [errors[name], row?.id && !name ? `${titleOf(row)}: ${text}` : text].filter(Boolean).join(" ");
     }
     this.#tell(errors);
   }
