@@ -1,10 +1,9 @@
 """Creating and updating one node."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -41,9 +40,9 @@ class Create(Edit):
     def before(self) -> Path:
         return ()
 
-    def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> Self:
+    def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> dict[str, Any]:
         path, faults = child_path(found.get("parent", NOWHERE) if self.names else (), self.path[-1], faults)
-        return dataclasses.replace(self, path=path, faults=faults)
+        return {"path": path, "faults": faults}
 
     def keys_to_read(self) -> list[Key]:
         return [*super().keys_to_read(), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]

@@ -87,7 +87,7 @@ class EditMany:
             except (Fault, Faults) as error:
                 placed = edit.placed(await edit.keys_by_id(batch.reader), context.rights)
                 for one in error.errors if isinstance(error, Faults) else [error]:
-                    if not _may_follow(one, placed, failed):
+                    if not _may_follow(one, placed, edit.named_ids, failed):
                         one.edit = place
                         faults.add(one)
                 failed.append(placed)
@@ -96,11 +96,11 @@ class EditMany:
         return batch
 
 
-def _may_follow(fault: Fault, edit: Edit, failed: Iterable[Edit]) -> bool:
-    """Whether a fault may follow from edits that failed before: it names a place at or below one of theirs, an id that
-    one of them would have given, or has children since one of them left them there.
+def _may_follow(fault: Fault, edit: Edit, ids: Sequence[str], failed: Iterable[Edit]) -> bool:
+    """Whether a fault may follow from edits that failed before: its edit names a place at or below one of theirs, one
+    of the `ids` that they would have given, or has children since one of them left them there.
     """
-    paths, ids = _places(edit), {one.id for one in edit.names or ()}
+    paths = _places(edit)
     for other in failed:
         if isinstance(other, Create) and f"{other.hierarchy.name}:{other.node_id}" in ids:
             return True

@@ -161,6 +161,8 @@ class EditRequest:
         if keys := [id_key(one) for one in dict.fromkeys(ids)]:
             keys += [self.result_key] if self.result_key and not self.options.dry_run else []
             self.found = dict(zip(keys, await store.get(keys, self.reads, strong=True), strict=True))
+        elif isinstance(self.edit, Edit):
+            self.edit = self.edit.placed({}, self.options.rights)
         self.ahead = self.edit.ahead({one: current_key(self.found[id_key(one)]) for one in ids}, self.options.rights)
 
     def context(self, now: float) -> WriteContext:
