@@ -5,7 +5,7 @@ Every edit is built as it would be alone, over the changes of those before it; w
 """
 
 import asyncio
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -235,6 +235,7 @@ class _BatchOverlay(WriteOverlay):
     def __init__(self, store: Store, group: WriteOverlay) -> None:
         super().__init__(store)
         self._group = group
+        self._keys: list[Key] = []  # of the changes, in order when they are asked for
 
     def __contains__(self, key: Key) -> bool:
         return key in self._pending or key in self._group
@@ -266,12 +267,14 @@ class _BatchOverlay(WriteOverlay):
         return self._group.pending_ranks(parent) | super().pending_ranks(parent)
 
     async def add(self, changes: Sequence[Change]) -> None:
+        self._keys += {change.key for change in changes} - self._pending.keys()
         self._pending |= await self._merged(changes)
 
     def within(self, key_range: KeyRange) -> dict[Key, Item | None]:
         """The changed items of a range of the table in key order, None for those that are removed."""
-        keys = [key for key in self._pending if key.pk == key_range.partition and key_range.lo <= key.sk < key_range.hi]
-        return {key: self.item(key) for key in sorted(keys)}
+        self._keys.sort()
+        ends = [bisect_left(self._keys, (key_range.partition, bound)) for bound in (key_range.lo, key_range.hi)]
+        return {key: self.item(key) for key in self._keys[slice(*ends)]}
 
 
 class _BatchReader(Reader):
