@@ -34,7 +34,7 @@ EXIT_REJECTED = 1
 WINDOW_CHARACTERS = 1_000_000  # of lines that are in memory at once, unless one alone has more
 MAX_KEY_CHARACTERS = 100  # to which the number of a line is added
 MAX_REASONS, MAX_LISTED = 5, 1_000  # rejected lines that are printed, and in a document; their file has all of them
-ALONE = "Each line was tried alone, on what is stored now; one that needs an earlier line is rejected only here."
+ALONE = "Each line was tried alone, on what is stored now: what lines before it would change does not count."
 REST = "A large move or deletion that has begun is completed by a server that writes, or by clade repair."
 
 
@@ -191,8 +191,10 @@ class EditJob:
                 raise result
             self.done = line.number
             self.counts["lines"] += 1
+            if isinstance(result, CladeError) and not isinstance(line.read, str):
+                result = self._reader.told(result, line.read)
             if not isinstance(result, EditResult):
-                self._reject(line, result if isinstance(result, str) else self._reader.told(result, line.read))
+                self._reject(line, str(result))
                 continue
             plan, move = result.dry_run, result.move
             nodes = result.written if plan is None else plan.nodes
@@ -208,7 +210,7 @@ class EditJob:
         self._is_moving, job = True, writer.move_worker.job(move.id)
         await writer.move_worker.finished()
         if job is not None and job.refusal is not None:
-            self.counts.subtract(made=1, nodes=move.nodes)
+            self.counts.subtract({"made": 1, "nodes": move.nodes})
             self._reject(line, str(job.refusal))
         for partition in move.running.partitions:
             await wait_for_moves(store, partition, ReadUsage())  # raises where another process goes on with it
@@ -247,14 +249,14 @@ class EditJob:
         ):
             if number:
                 say(sentence)
+        if self._dry_run and counts["lines"] > 1:
+            say(ALONE)
         if counts["rejected"]:
             first = f". The first {MAX_REASONS}:" if counts["rejected"] > MAX_REASONS else ":"
             place = f"; written to {self._rejects.name}" if self._rejects else ""
             say(f"{would}rejected: {quantity(counts['rejected'], 'line')}{place}{first}", err=True)
             for number in [*self._reasons][:MAX_REASONS]:
                 say(f"  {self._source.name}, line {number}: {self._reasons[number]}", err=True)
-            if self._dry_run:
-                say(ALONE, err=True)
 
     def print_json(self) -> None:
         """Print the outcome as one document."""

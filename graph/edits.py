@@ -1,5 +1,5 @@
-"""Edits outside of GraphQL: JSON values in the form of the inputs of several edits, coerced by graphql-core as variables
-are, so that names, scalars, enums and defaults are those of the API.
+"""Edits outside of GraphQL: JSON values in the form of the inputs of several edits. graphql-core coerces them as it does
+variables, so that names, scalars, enums and defaults are those of the API.
 """
 
 from collections.abc import Iterable, Sequence

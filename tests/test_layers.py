@@ -26,8 +26,8 @@ ORDER = {
     "lookup search pages trees history changes mutations dataloaders",
     "graph": "errors hosts operation settings hierarchies types federation schema edits observability auth execution "
     "explorer server app",
-    "commands": "output interrupt common table importing check copies demo keys schema tree delete edit protocol server "
-    "forkserver serve main",
+    "commands": "output interrupt common table importing check copies demo keys schema tree delete edit protocol "
+    "server forkserver serve main",
     "clade": "demo",
 }
 """The packages and modules of each top folder, lowest first: each imports only from those before it."""

@@ -72,10 +72,10 @@ class Writer:
     async def write_in_order(
         self, edits: Sequence[tuple[Edit | EditMany, EditOptions]], reads: ReadUsage
     ) -> list[EditResult | BaseException]:
-        """The results or errors of edits that are made one after another, whatever their trees, and committed in groups.
+        """The results or errors of edits that are made in this order, whatever their trees, and committed in groups.
 
-        Of those after an outage none is begun: they are CancelledErrors. A large move is registered only, so an edit
-        after it may meet it.
+        After an outage no more are begun; they are CancelledErrors. A large move is only registered, so an edit after
+        it may meet it.
         """
         requests = [EditRequest(edit, reads, options) for edit, options in edits]
 
