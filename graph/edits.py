@@ -1,5 +1,5 @@
-"""Edits outside of GraphQL: JSON values in the form of the inputs of several edits. graphql-core coerces them as it does
-variables, so that names, scalars, enums and defaults are those of the API.
+"""Edits outside of GraphQL: JSON values in the form of the inputs of several edits. graphql-core coerces them as it
+does variables, so that names, scalars, enums and defaults are those of the API.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,13 +46,16 @@ class EditReader:
 
     def read(self, value: Any) -> ReadEdit:
         """The edit that a value is, or the several that a list is. Raises BadInput with all that is wrong with it."""
-        if not isinstance(value, list):
-            edits = [self._coerced(value, None)]
-            return ReadEdit(self._inputs.parse(edits), asked_json(edits), [self._inputs.member_of(edits[0])])
-        few = value if len(value) <= MAX_EDITS else []  # of more none is read
-        edits = [self._coerced(one, place) for place, one in enumerate(few)]
-        members = [self._inputs.member_of(one) for one in edits]
-        return ReadEdit(self._inputs.parse_many(edits if few else value), [asked_json(edits)], members)
+        is_list = isinstance(value, list)
+        edits = value if is_list else [value]
+        if len(edits) > MAX_EDITS:  # of which none is read
+            return ReadEdit(self._inputs.parse_many(edits), None, [])
+        faults: list[str] = []
+        edits = [self._coerced(one, place if is_list else None, faults) for place, one in enumerate(edits)]
+        if faults:
+            raise BadInput(_joined(faults))
+        parse = self._inputs.parse_many if is_list else self._inputs.parse
+        return ReadEdit(parse(edits), [is_list, asked_json(edits)], [self._inputs.member_of(one) for one in edits])
 
     def told(self, error: CladeError, read: ReadEdit) -> str:
         """The sentences of the faults of an edit, each with its place; or of another error, which has none."""
@@ -60,15 +63,14 @@ class EditReader:
             return str(error)
         return _joined([_placed(one.edit, one.field or (), one.message) for one in user_errors(error, read.members)])
 
-    def _coerced(self, value: Any, edit: int | None) -> Any:
-        faults: list[str] = []
+    def _coerced(self, value: Any, edit: int | None, faults: list[str]) -> Any:
+        """The value as an edit; with faults it is none."""
         try:
             validate_input_value(value, self._type, partial(_note, faults, edit))
-            if not faults:
-                return coerce_input_value(value, self._type)
+            return None if faults else coerce_input_value(value, self._type)
         except GraphQLError as error:  # of @oneOf, which only the coercion knows
             _note(faults, edit, error, [])
-        raise BadInput(_joined(faults))
+        return None
 
 
 def _note(faults: list[str], edit: int | None, error: GraphQLError, path: Sequence[str | int]) -> None:
