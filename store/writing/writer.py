@@ -74,13 +74,14 @@ class Writer:
     ) -> list[EditResult | BaseException]:
         """The results or errors of edits that are made in this order, whatever their trees, and committed in groups.
 
-        After an outage no more are begun; they are CancelledErrors. A large move is only registered, so an edit after
-        it may meet it.
+        After an outage or a defect no more are begun; they are CancelledErrors. A large move is only registered, so an
+        edit after it may meet it.
         """
         requests = [EditRequest(edit, reads, options) for edit, options in edits]
 
         def stop(result: asyncio.Future[EditResult]) -> None:
-            if not result.cancelled() and isinstance(result.exception(), Unavailable):
+            error = None if result.cancelled() else result.exception()
+            if isinstance(error, Unavailable) or not isinstance(error, CladeError | None):
                 for request in requests:
                     request.result.cancel()
 
