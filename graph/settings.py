@@ -100,6 +100,13 @@ class Settings(BaseSettings):
             reason = own or f"it must be {allowed_values(type(self).model_fields[name])}"
             raise BadInput(f'{PREFIX}{name.upper()} cannot be "{value}": {reason}.') from None
 
+    @classmethod
+    def settings_customise_sources(
+        cls, settings_cls: type[BaseSettings], init_settings: Any, env_settings: Any, *_: Any, **others: Any
+    ) -> tuple[Any, Any]:
+        """Arguments and the environment: files of settings, which there are none of, would take as long again."""
+        return init_settings, env_settings
+
     store: str = "sqlite:///clade.db"
     """Store of the hierarchies: `sqlite:///FILE` or `dynamodb://TABLE?region=REGION&endpoint=URL`."""
     hierarchies: str = "graph.hierarchies.locations,graph.hierarchies.categories"

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser
 
 import graph.app
+import graph.hierarchies.registry
 import graph.operation.prepared
 from graph.app import create_app
 from graph.settings import unknown_variables
@@ -23,7 +24,7 @@ from store.engine import Store
 from tests import engines, environment, selection
 from tests.browser import Chromium
 from tests.processes import CLADE
-from tests.schemas import shared_document, shared_schema
+from tests.schemas import check_names_once, shared_document, shared_schema
 from tests.serving import serving
 
 ANSWER_SECONDS = 60.0
@@ -39,6 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if strange := unknown_variables():
         raise pytest.UsageError(f"no test reads {', '.join(strange)}; variables of tests begin with CLADE_TEST_")
     environment.make_the_same_everywhere()
+    if not selection.thorough():
+        environment.keep_files_in_memory()
     wait_for_slow_answers()
     share_certificates()
 
@@ -82,6 +85,7 @@ def shared_schemas() -> Iterator[None]:
         if not selection.thorough():
             patch.setattr(graph.app, "build_schema", shared_schema)
             patch.setattr(graph.operation.prepared, "parse_document", shared_document)
+            patch.setattr(graph.hierarchies.registry, "check_names", check_names_once)
         yield
 
 
@@ -93,8 +97,20 @@ def engine() -> Iterator[engines.Engine]:
         found.start()
     except engines.NoEngine as missing:
         pytest.skip(str(missing))
-    yield found
+    with pytest.MonkeyPatch.context() as patch:
+        if not selection.thorough():
+            share_aws_sessions(patch)
+        yield found
     found.stop()
+
+
+def share_aws_sessions(patch: pytest.MonkeyPatch) -> None:
+    """Have the stores of an engine share what botocore finds for them."""
+    from store.dynamodb import client, credentials  # with botocore, which many files of tests do without
+    from tests.aws_sessions import shared_credentials, shared_endpoint
+
+    patch.setattr(client, "find_endpoint", shared_endpoint)
+    patch.setattr(credentials, "_find", shared_credentials)
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,11 @@
 """Environment of the tests: what a machine, a shell or a provider has set is taken out, so that all runs are alike."""
 
 import os
+import shutil
 import signal
+import tempfile
 import time
+from pathlib import Path
 
 PREFIXES = ("CLADE_", "AWS_", "OTEL_", "LC_")
 NAMES = {
@@ -19,6 +22,21 @@ SET = {
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_EC2_METADATA_DISABLED": "true",
 }
+
+MEMORY = Path("/dev/shm")  # noqa: S108  # the file system in memory of Linux
+FREE_BYTES = 4_000_000_000  # several times what a run leaves there
+
+
+def keep_files_in_memory() -> None:
+    """Have temporary files made in memory, where there is room: SQLite waits for a disk 50 ms for each new file.
+
+    A container may have little room there, or let nothing be executed.
+    """
+    if "TMPDIR" in os.environ or not MEMORY.is_dir() or not os.access(MEMORY, os.W_OK | os.X_OK):
+        return
+    if shutil.disk_usage(MEMORY).free > FREE_BYTES and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None  # so that it is looked up again
 
 
 def make_the_same_everywhere() -> None:

@@ -1,5 +1,5 @@
-"""Schemas and valid documents that tests share: building a schema takes a third of a second and validating a document
-some milliseconds, and nothing changes them afterwards.
+"""Schemas, checks of their names and valid documents that tests share: building a schema takes a third of a second and
+validating a document some milliseconds, and nothing changes them afterwards.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from typing import Any
 from graphql import GraphQLError, GraphQLSchema
 
 from graph.hierarchies.node import Node
+from graph.hierarchies.registry import check_names
 from graph.operation.document import ParsedDocument, parse_document
 from graph.operation.limits import DocumentLimits
 from graph.schema import build_schema
@@ -30,6 +31,16 @@ def shared_schema(hierarchies: Sequence[type[Node]], *, expose: frozenset[str] =
 @cache
 def _built(hierarchies: tuple[type[Node], ...], expose: frozenset[str]) -> Any:
     return build_schema(hierarchies, expose=expose)
+
+
+def check_names_once(hierarchies: Sequence[type[Node]]) -> None:
+    """What `check_names` does; names that are valid are checked once in this process."""
+    _checked(tuple(hierarchies))
+
+
+@cache
+def _checked(hierarchies: tuple[type[Node], ...]) -> None:
+    check_names(hierarchies)
 
 
 def shared_document(schema: GraphQLSchema, limits: DocumentLimits, query: str) -> ParsedDocument | list[GraphQLError]:

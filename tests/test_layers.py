@@ -9,12 +9,13 @@ ROOT = Path(__file__).parents[1]
 MAY_IMPORT = {
     "store": set(),
     "resolvers": {"store"},
-    # Definitions and values, and the writer that a server starts; reading is the resolvers' business.
+    # Definitions, values and edits, and the writer that a server starts; reading is the resolvers' business.
     "graph": {"resolvers"}
     | {
         f"store.{name}"
         for name in "cache concurrency connect engine errors metadata.moves metadata.tree_version model "
-        "search.words writing.edit_request writing.writer".split()
+        "search.words writing.create_update writing.edit writing.edit_many writing.edit_request writing.move_delete "
+        "writing.positions writing.writer".split()
     },
     "commands": {"graph", "resolvers", "store", "clade"},
     "clade": {"graph"},

@@ -100,7 +100,9 @@ class Shell(Executor[Any]):
         try:
             value: Any = field.reading(source, info)
             value = await value if isawaitable(value) else value
-            nodes = value if field.many else [] if value is None else [value]
+            if value is None:
+                return None
+            nodes = value if field.many else [value]
             json = await run.field(field, nodes, await self._present(field, nodes, info))
         except Exception as error:
             self.handle_field_error(error, field.definition.type, details, path)

@@ -62,7 +62,7 @@ _OF_LISTS = "Level Connection Edge OrderBy OrderField Condition ChildrenConditio
 _OF_EDITS = "Attributes By Destination Position Edit".split()
 _OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes")
-_VERBS, _LATER_VERBS = "Create Update Move Delete Edit".split(), "Copy Merge Release Restore".split()
+_VERBS, _LATER_VERBS = "Create Update Move Delete".split(), "Copy Merge Release Restore".split()
 
 
 def served(names: str | None = None) -> list[type[Node]]:
@@ -251,7 +251,10 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
     later = [f"{verb}{title}{ending}" for verb in _LATER_VERBS for ending in ("Input", "Payload")]
     for name in later:
         yield Use(TYPE, name, cls, _described(cls, cls), rename, LATER)
-    for name in [f"{verb}{title}{ending}" for verb in _VERBS for ending in ("Input", "Payload")]:
+    made = [f"{verb}{title}{ending}" for verb in _VERBS for ending in ("Input", "Payload")]
+    if any(one.takes_amounts for level in cls.levels.values() for _, one in level.attributes.values()):
+        made += [f"{title}Addition", f"{title}NumberField"]
+    for name in (*made, f"Edit{title}Payload"):
         yield Use(TYPE, name, cls, _described(cls, cls), rename)
     for one in classes:
         for ending in _OF_TITLE if one is cls else _OF_LEVEL:

@@ -11,17 +11,18 @@ from typing import Any
 
 import strawberry
 
+from graph.hierarchies.attribute import Decimal
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, input_field_of
-from graph.types.fields import LocalizedTextInput, Path, input_type, texts_of
+from graph.types.fields import LocalizedTextInput, Path, enum_class, input_type, texts_of
 from graph.types.values import input_object, plain_input
 from store.errors import BadPath, BadValue, FaultList, Rule
-from store.model.attributes import Value
+from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES, checked_name, checked_names
 from store.model.paths import check_new_key, checked_segment, parse_path
 from store.model.records import checked_id
-from store.writing.create_update import Create, Update
+from store.writing.create_update import Addition, Create, Update
 from store.writing.edit import NOWHERE, UNUSABLE, Edit, Named
 from store.writing.edit_many import MAX_EDITS, EditMany
 from store.writing.move_delete import Delete, Move, Policy
@@ -29,6 +30,8 @@ from store.writing.positions import Position, Side
 
 NONE = "none"
 """The field of the attributes of a level without any: GraphQL has no input without fields."""
+
+_AMOUNT = Attribute("amount", Kind.DECIMAL, "")
 
 Values = dict[str, Value]
 
@@ -59,7 +62,9 @@ class MutationInputs:
             member: [(one.label, part, one) for part, one in hierarchy.levels[level.level].attributes.items()]
             for member, level in self._levels.items()
         }
-        self.types: Mapping[str, Any] = _types(cls, self._attributes(cls))
+        attributes = [one for level in hierarchy.levels.values() for one in level.attributes.values()]
+        self._numbers = {one.name: one for one in attributes if one.takes_amounts}
+        self.types: Mapping[str, Any] = _types(cls, self._attributes(cls), self._addition(cls))
         verbs = {verb: (made | None, f"As {verb}{cls.prefix}{cls.title}.") for verb, made in self.types.items()}
         self.edit: Any = input_type(f"{cls.prefix}{cls.title}Edit", "One of several edits.", verbs, one_of=True)
 
@@ -75,6 +80,16 @@ class MutationInputs:
             )
             parts[member] = made | None, text
         return input_type(f"{cls.prefix}{cls.__name__}Attributes", "Attributes of one level.", parts, one_of=True)
+
+    def _addition(self, cls: type[Node]) -> Any:
+        """The input of an amount that is added; None without an attribute that takes one."""
+        if not self._numbers:
+            return None
+        title = cls.prefix + cls.title
+        members = {name.upper(): (name, one.description) for name, one in self._numbers.items()}
+        fields: Any = enum_class(f"{title}NumberField", members, f"Numbers of the hierarchy {cls.name}.")
+        parts = {"field": (fields, "Number of its level."), "amount": (Decimal, "Amount; may be negative.")}
+        return input_type(f"{title}Addition", "An amount that is added to a number.", parts)
 
     def member_of(self, edit: Any) -> str | None:
         """The field of `attributes` that an edit gives, which is an input by its verb."""
@@ -120,8 +135,11 @@ class MutationInputs:
         """Other content of a node."""
         faults = FaultList()
         content, node = self._content(given, faults), _named(given["node"], "node", faults)
-        expected, (level, name, values) = _expected(given, faults), (content.level, content.name, content.values)
-        return Update(self._hierarchy, NOWHERE, name, level, values, expected, names=[node], faults=faults.errors)
+        expected, adds = _expected(given, faults), self._additions(given, faults)
+        return Update(
+            self._hierarchy, NOWHERE, content.name, content.level, content.values, expected, adds,
+            names=[node], faults=faults.errors,
+        )  # fmt: skip
 
     def move(self, given: Any) -> Edit:
         """Another place, key or position of a node."""
@@ -155,6 +173,20 @@ class MutationInputs:
         node, expected = _named(given["node"], "node", faults), _expected(given, faults)
         policy = Policy(given["policy"].value)
         return Delete(self._hierarchy, NOWHERE, policy, expected, names=[node], faults=faults.errors)
+
+    def _additions(self, given: Any, faults: FaultList) -> Sequence[Addition]:
+        """The amounts to add, at most one for each attribute, which is not among the attributes that are given."""
+        found, member = dict[str, Addition](), self._member_of(given)
+        is_set = given["attributes"][member] if member is not None else ()
+        for place, one in enumerate((given.get("add") or ())[: len(self._numbers) + 1]):  # one is twice among more
+            name = one["field"].value
+            label = self._numbers[name].label
+            if name in found or label in is_set:
+                text = "is added to twice; give the sum" if name in found else "is in attributes, too; give one of them"
+                faults.add(BadValue(f"{label} {text}.", Rule.DUPLICATE).at("add", str(place), "field"))
+            with faults.collecting("add", str(place), "amount"):
+                found.setdefault(name, Addition(place, name, label, str(_AMOUNT.parse(one["amount"]))))
+        return [*found.values()]
 
     def _content(self, given: Any, faults: FaultList) -> _Content:
         name, names, values = None, given.get("names", ()), Values()
@@ -253,13 +285,14 @@ def _places(title: str) -> tuple[Any, Any, Any]:
     return by, place, position
 
 
-def _types(cls: type[Node], attributes: Any) -> dict[str, Any]:
+def _types(cls: type[Node], attributes: Any, addition: Any) -> dict[str, Any]:
     """The inputs by their verbs."""
     title = cls.prefix + cls.title
     by, place, position = _places(title)
     node = {"node": (by, "Node to change.")}
     names = {"names": (list[LocalizedTextInput] | None, "Names in other languages; null clears all.")}
     revision = {"expectedRevision": (int | None, "The node's revision, or CONFLICT; not null.")}
+    adds = {"add": (list[addition] | None, "Amounts to add to numbers.")} if addition else {}
     parts: dict[str, tuple[str, dict[str, Any]]] = {
         "create": ("A new node.", {
             "parent": (by | None, "Parent; omitted or null for a root."),
@@ -274,6 +307,7 @@ def _types(cls: type[Node], attributes: Any) -> dict[str, Any]:
             "name": (str | None, "New display name."),
             **names,
             "attributes": (attributes | None, "Attributes of its level; null keeps them."),
+            **adds,
             **revision,
         }),
         "move": ("A new parent, key or position of a node; what is omitted stays.", {

@@ -18,8 +18,7 @@ from store.model import keys
 from store.model.records import Record
 from store.writing.edit import Edit
 from store.writing.edit_many import MAX_EDITS, EditMany
-from store.writing.edit_request import EditOptions, EditResult
-from store.writing.transaction import EditedNode
+from store.writing.edit_request import EditedNode, EditOptions, EditResult
 
 _OPTIONS = (
     argument("dryRun", bool, "Change nothing, and return the `plan`.", default=False),
@@ -125,8 +124,8 @@ class Mutations:
     def _payload(self, verb: str, name: str) -> Any:
         node: Any = self._types.interface
         if verb == "edit":
-            text = "The node of each edit after all of them, a deleted one as it was; none for a dry run or faults."
-            return self._type_of(name, {"nodes": field(_nodes, list[node | None], text)})
+            text = "The node of each edit after all of them, a deleted one as it was; null for a dry run or faults."
+            return self._type_of(name, {"nodes": field(_nodes, list[node] | None, text)})
         written = "The node as it was before its deletion" if verb == "delete" else "The node as written"
         fields: Fields = {"node": field(_node, node | None, f"{written}; null for a dry run or faults.")}
         if verb in ("move", "delete"):
@@ -157,8 +156,8 @@ def _node(payload: Payload, info: Any) -> Record | None:
     return None if payload.written is None else _written(payload, payload.written.nodes[0])
 
 
-def _nodes(payload: Payload, info: Any) -> list[Record]:
-    return [] if payload.written is None else [_written(payload, one) for one in payload.written.nodes]
+def _nodes(payload: Payload, info: Any) -> list[Record] | None:
+    return None if payload.written is None else [_written(payload, one) for one in payload.written.nodes]
 
 
 def _large_move(payload: Payload, info: Any) -> Any:

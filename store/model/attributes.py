@@ -5,6 +5,7 @@ A stored value is JSON in the canonical form of its kind, see `store/model/value
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Self, cast
 
@@ -23,10 +24,12 @@ from store.model.values import (
     PARSE,
     VALID,
     Rules,
+    added,
     is_money,
     is_numeral,
     parse_money,
 )
+from store.model.values import EXACT_NUMBERS as EXACT_NUMBERS
 from store.model.values import MAX_TEXT_CHARACTERS as MAX_TEXT_CHARACTERS
 from store.model.values import NUMBERS as NUMBERS
 from store.model.values import Kind as Kind
@@ -143,6 +146,33 @@ class Attribute:
                     with faults.below(str(place)):
                         self._parse_one(element)
             raise faults.error() from None
+
+    @property
+    def takes_amounts(self) -> bool:
+        """Whether an amount can be added to its value."""
+        return self.kind in EXACT_NUMBERS and not self.many
+
+    def plus(self, value: Value, amount: str) -> Value:
+        """A stored value, of which None counts as 0, after an amount is added; the same one for an amount of 0.
+
+        Raises BadValue where the amount or the sum is no value of this attribute, or breaks a rule.
+        """
+        number = Decimal(amount)
+        if self.kind is not Kind.DECIMAL and number != number.to_integral_value():
+            raise self._mistyped(amount)
+        if not number:
+            return value
+        if value is not None and not self._is_valid_one(value):
+            raise BadValue(f"{self.label} is {shown(value)}, which takes no amount; set it instead.", Rule.TYPE)
+        total = added(self.kind, value or 0, number)
+        if total is None or not self._is_valid_one(total):
+            raise BadValue(f"{self.label} plus {amount} {_OUT_OF_RANGE[self.kind]}.", Rule.TYPE)
+        rules = self.rules
+        if broken := rules.broken(self.kind, total):
+            side, bound = ("below", rules.minimum) if broken.rule is Rule.MINIMUM else ("above", rules.maximum)
+            text = f"{self.label} would be {total}, {side} the {broken.rule} {bound}; add another amount."
+            raise BadValue(text, broken.rule)
+        return total
 
     def lacking(self) -> BadValue:
         """The fault of a node without a value that it has to have."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from enum import StrEnum
 from typing import NamedTuple, cast
 from urllib.parse import urlsplit
@@ -48,6 +48,9 @@ class Kind(StrEnum):
 
 
 NUMBERS = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DECIMAL})
+EXACT_NUMBERS = NUMBERS - {Kind.FLOAT}
+"""Kinds of numbers to which an amount can be added without rounding."""
+
 ORDERED = NUMBERS | {Kind.DATE, Kind.DATETIME}
 """Kinds with a minimum and a maximum."""
 
@@ -170,6 +173,23 @@ IS_CANONICAL: dict[Kind, Callable[[object, int], bool]] = {
 """Whether a value from outside is certainly valid and in canonical form, of at most so many characters. Most values of
 a file are, and need no parser.
 """
+
+
+_EXACT = Context(prec=MAX_DECIMAL_DIGITS, traps=[Inexact])
+
+
+def added(kind: Kind, value: Value, amount: Decimal) -> Value:
+    """The sum of a stored value of an exact kind and an amount, in canonical form; None where it has too many digits.
+
+    It has as many decimal places as the one with more of them, unless only zeros would exceed the digits.
+    """
+    try:
+        total = _EXACT.add(Decimal(str(value)), amount)
+    except Inexact:
+        return None
+    if kind is not Kind.DECIMAL:
+        return int(total)
+    return _decimal(total) or _decimal(total.normalize())  # of zeros alone, with more places than a decimal may have
 
 
 # -- validation of stored values ---------------------------------------------------------------------------------------

@@ -1,10 +1,9 @@
 """Creating and updating one node."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -41,9 +40,9 @@ class Create(Edit):
     def before(self) -> Path:
         return ()
 
-    def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> Self:
+    def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> dict[str, Any]:
         path, faults = child_path(found.get("parent", NOWHERE) if self.names else (), self.path[-1], faults)
-        return dataclasses.replace(self, path=path, faults=faults)
+        return {"path": path, "faults": faults}
 
     def keys_to_read(self) -> list[Key]:
         return [*super().keys_to_read(), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
@@ -114,14 +113,26 @@ class Create(Edit):
         return self.node_id, 1 + gone.revision, {"deleted": gone.deleted}
 
 
+class Addition(NamedTuple):
+    """An amount to add to the value of an attribute; `label` is its name in messages, `place` that in the input."""
+
+    place: int
+    name: str
+    label: str
+    amount: str
+
+
 @dataclass(frozen=True)
 class Update(Edit):
-    """Other content for a node: a value that is left out stays, None clears it; a name that is None stays."""
+    """Other content for a node: a value that is left out stays, None clears it; a name that is None stays. `adds` has
+    at most one amount for each attribute, none that is among the values.
+    """
 
     name: str | None
     level: str | None
     values: Mapping[str, Value]
     expected: int | None = None
+    adds: Sequence[Addition] = ()
 
     @property
     def former_parent(self) -> Key | None:
@@ -137,6 +148,7 @@ class Update(Edit):
     async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
         faults = FaultList(self.faults)
         old, name, values = self.find(reader, read_set, faults, self.expected), "", dict[str, Value]()
+        sums = {} if old is None else self._sums(old, faults)
         if old is not None and self.level not in (None, old.level):
             found, given = [self.hierarchy.any_level(one).label for one in (old.level, str(self.level))]
             wrong = f"{shorten(format_path(self.path))} has the level {found}, not {given}"
@@ -146,7 +158,7 @@ class Update(Edit):
         elif old is not None:
             name = old.name if self.name is None else self.name
             with faults.collecting("attributes"):
-                values = self.hierarchy.any_level(old.level).changed(old.attributes, self.values)
+                values = self.hierarchy.any_level(old.level).changed(old.attributes, {**self.values, **sums})
                 check_content(shorten(format_path(self.path)), name, values)
         if old is None or faults.errors:
             raise faults.error()
@@ -161,6 +173,19 @@ class Update(Edit):
             await reader.read_into(read_set, [], ancestor_keys(self.key))
         transaction.update(old, new)
         return transaction
+
+    def _sums(self, old: Record, faults: FaultList) -> dict[str, Value]:
+        """The values after the amounts are added to the present ones."""
+        level, sums = self.hierarchy.any_level(old.level), dict[str, Value]()
+        for place, name, label, amount in self.adds:
+            attribute = level.attributes.get(name)
+            if attribute is None or not attribute.takes_amounts:
+                text = f"{level.label} has no {label} that takes an amount; leave it out."
+                faults.add(WrongLevel(text).at("add", str(place), "field"))
+                continue
+            with faults.collecting("add", str(place), "amount"):
+                sums[name] = attribute.plus(attribute.value_in(old.attributes), amount)
+        return sums
 
 
 # -- shared by all edits -----------------------------------------------------------------------------------------------

@@ -217,11 +217,7 @@ class TreeChanges:
         raised = version.incremented(tree.shape, tree.moves, has_redirects=tree.has_redirects, now=now)
         ranks = tree.ranks if len(tree.ranks) <= MAX_LOGGED_RANKS else {}
         log = log_item(version, tree.entries, self._context.at, now, ranks)
-        if len(tree.entries) > MAX_SMALL_ENTRIES and size_of(canonical_item(log.item)) > MAX_ITEM_BYTES:
-            raise TooLarge(
-                f"{len(tree.entries):,} subtrees would be moved at once, more than fit into one entry of the "
-                "change feed. Move some of them first."
-            )
+        check_log(log, len(tree.entries))
         return [raised, log]
 
     def _count(self, top: Record, shape: Counts, sign: int) -> None:
@@ -245,6 +241,15 @@ class TreeChanges:
 
     def _tree(self, partition: str) -> _TreeChange:
         return self._trees.setdefault(partition, _TreeChange())
+
+
+def check_log(log: Put, entries: int) -> None:
+    """Raise TooLarge where the entries of a log item do not fit into it."""
+    if entries > MAX_SMALL_ENTRIES and size_of(canonical_item(log.item)) > MAX_ITEM_BYTES:
+        raise TooLarge(
+            f"{entries:,} subtrees would be moved at once, more than fit into one entry of the change feed. Move some "
+            "of them first."
+        )
 
 
 # -- search items ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from store.errors import BadPath, Conflict, Fault, FaultList, Forbidden, NotFound, shorten, shown
 from store.metadata.history import current_key, redirect_key
@@ -71,7 +71,7 @@ class Edit(ABC):
 
     def placed(self, keys: Mapping[str, Key | None], rights: Rights) -> Self:
         """The edit at the paths of its nodes, whose present `keys` are given by id; at NOWHERE, with a fault, for one
-        that is not found or hidden. Raises Forbidden.
+        that is not found or hidden. It has no names, and is placed for good. Raises Forbidden.
         """
         if self.names is None:
             return self
@@ -86,7 +86,7 @@ class Edit(ABC):
                     # Whoever may not change the node is refused before the other ones are looked at.
                     (rights.check_change if named.field == "node" else rights.check_visible)(self.hierarchy.name, path)
                     found[named.field] = path
-        made = replace(self._at(found, [*faults.errors, *self.faults]), ids=ids)
+        made = replace(self, **self._at(found, [*faults.errors, *self.faults]), ids=ids, names=None)
         rights.check(made)
         return made
 
@@ -101,9 +101,9 @@ class Edit(ABC):
         way = "" if node_id.startswith(prefix) else f'; one begins with "{prefix}"'
         raise NotFound(f"There is no node with the id {shown(node_id)}{way}.")
 
-    def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> Self:
-        """The edit of the nodes at these paths, by the fields that name them; those not found are NOWHERE."""
-        return replace(self, path=found.get("node", NOWHERE), faults=faults)
+    def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> dict[str, Any]:
+        """The fields of the edit of nodes at these paths, by the fields that name them; those not found are NOWHERE."""
+        return {"path": found.get("node", NOWHERE), "faults": faults}
 
     def without_ids(self) -> Self:
         """The edit where nodes that it names by ids are not found."""
@@ -154,8 +154,10 @@ class Edit(ABC):
 
     async def keys_by_id(self, reader: Reader) -> dict[str, Key | None]:
         """The keys of the nodes that it names by ids, None for ids of no node."""
-        read_set = await reader.read([], map(id_key, self.named_ids))
-        return {one: current_key(read_set[id_key(one)]) for one in self.named_ids}
+        if not (ids := self.named_ids):
+            return {}
+        read_set = await reader.read([], map(id_key, ids))
+        return {one: current_key(read_set[id_key(one)]) for one in ids}
 
     async def _located(self, reader: Reader, context: WriteContext) -> tuple[Self, ReadSet]:
         """The edit at the paths of its nodes, and what it reads in any case. Raises Forbidden, and Conflict where a

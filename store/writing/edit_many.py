@@ -5,22 +5,25 @@ Every edit is built as it would be alone, over the changes of those before it; w
 """
 
 import asyncio
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from msgspec.structs import replace as with_key
+
+from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, Fault, FaultList, Faults, Forbidden, NotEmpty, NotFound, TooLarge
-from store.metadata.history import current_key
+from store.metadata.history import current_key, former_key
 from store.metadata.tree_version import Event
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, KeyRange, Path, id_key, log_key, tree_version_key
-from store.model.records import MAX_BATCH_BYTES, Change, Item, Put, Record, canonical_item, key_of, size_of
+from store.model.records import MAX_BATCH_BYTES, Change, Item, Put, Record, canonical_item, key_of
 from store.writing.create_update import Create
-from store.writing.derived import MAX_LOGGED_RANKS
+from store.writing.derived import MAX_LOGGED_RANKS, check_log
 from store.writing.edit import Ahead, Edit
 from store.writing.move_delete import Move
 from store.writing.reads import MAX_NODES, MAX_READ_UNITS, Reader, Rights, WriteContext, WriteOverlay
@@ -28,6 +31,7 @@ from store.writing.transaction import EditedNode, TransactionBuilder
 
 MAX_EDITS = 100
 MAX_BYTES = MAX_READ_UNITS * 4096  # of all changes where a transaction has no limit
+MAX_BUILT_BYTES = 100_000_000  # of the changes of all edits, where several change one item; a second of work
 
 
 @dataclass(frozen=True)
@@ -76,12 +80,14 @@ class EditMany:
         failed: list[Edit] = []
         for place, edit in enumerate(self.edits):
             await asyncio.sleep(0)
+            if batch.is_full:
+                break
             try:
                 await batch.add(place, await edit.build(batch.reader, batch.context))
             except (Fault, Faults) as error:
                 placed = edit.placed(await edit.keys_by_id(batch.reader), context.rights)
                 for one in error.errors if isinstance(error, Faults) else [error]:
-                    if not _may_follow(one, placed, failed):
+                    if not _may_follow(one, placed, edit.named_ids, failed):
                         one.edit = place
                         faults.add(one)
                 failed.append(placed)
@@ -90,11 +96,11 @@ class EditMany:
         return batch
 
 
-def _may_follow(fault: Fault, edit: Edit, failed: Iterable[Edit]) -> bool:
-    """Whether a fault may follow from edits that failed before: it names a place at or below one of theirs, an id that
-    one of them would have given, or has children since one of them left them there.
+def _may_follow(fault: Fault, edit: Edit, ids: Sequence[str], failed: Iterable[Edit]) -> bool:
+    """Whether a fault may follow from edits that failed before: its edit names a place at or below one of theirs, one
+    of the `ids` that they would have given, or has children since one of them left them there.
     """
-    paths, ids = _places(edit), {one.id for one in edit.names or ()}
+    paths = _places(edit)
     for other in failed:
         if isinstance(other, Create) and f"{other.hierarchy.name}:{other.node_id}" in ids:
             return True
@@ -127,9 +133,11 @@ class Batch:
         self.context = replace(context, is_dry_run=False)  # with all changes, which are what is limited
         self.hierarchy = hierarchy
         self.edited: list[EditedNode] = []
+        self.is_full = False
         self._ids: set[str] = set()
         self._changes: list[Change] = []
-        self._bytes = 0
+        self._sizes: dict[Key, int] = {}
+        self._built_nodes = self._built_bytes = 0
         self._past: int | None = None  # the edit at which the limit of a transaction was passed
 
     @property
@@ -165,13 +173,19 @@ class Batch:
             )
         changes = transaction.changes()
         self.reader.note(changes)
-        self._bytes += sum([size_of(canonical_item(one.item)) for one in changes if isinstance(one, Put)])
-        self._ids |= transaction.ids
-        if len(self._ids) > MAX_NODES or self._bytes > (MAX_BYTES if limit is None else MAX_BATCH_BYTES):
+        async for some in in_chunks(changes):
+            sizes = {one.key: overlay.size(one) for one in some}
+            self._sizes |= sizes
+            self._built_bytes += sum(sizes.values())
+        self._built_nodes += transaction.written
+        size, most = sum(self._sizes.values()), MAX_BYTES if limit is None else MAX_BATCH_BYTES
+        self.is_full = size > most or self._built_nodes > MAX_NODES or self._built_bytes > MAX_BUILT_BYTES
+        if self.is_full:
             raise TooLarge(
-                f"The edits up to this one write {self.written:,} nodes and {self._bytes:,} bytes, more than fit into "
-                "one transaction. Send fewer edits at once."
+                f"The edits up to this one write {self._built_nodes:,} nodes and {size:,} bytes, more than one "
+                "transaction holds. Send fewer edits at once."
             )
+        self._ids |= transaction.ids
         await overlay.add(changes)
         self.edited += transaction.edited
         if limit is not None and self._past is None and len(self._folded()) + self.context.is_stored > limit:
@@ -182,15 +196,14 @@ class Batch:
         self._changes = [*self._folded().values()]
         last = {one.record.id: one for one in self.edited}
         for place, one in enumerate(self.edited):
-            own = id_key(one.record.id)
-            key = (
-                current_key(self.reader.overlay.item(own)) if self.reader.overlay.changes_item(own) else one.record.key
-            )
-            record = None
-            if key is not None and not last[one.record.id].is_gone:
-                record = (await self.reader.read([key.pk], [key])).record(key)
-            latest = last[one.record.id].record if record is None else record
-            self.edited[place] = one._replace(record=latest, is_gone=record is None)
+            own, latest = id_key(one.record.id), last[one.record.id]
+            item = self.reader.overlay.item(own) if self.reader.overlay.changes_item(own) else None
+            key, is_gone = one.record.key, latest.is_gone
+            if item is not None:
+                key, is_gone = former_key(item), current_key(item) is None
+            record = None if is_gone else (await self.reader.read([key.pk], [key])).record(key)
+            record = record or with_key(latest.record, pk=key.pk, sk=key.sk)
+            self.edited[place] = one._replace(record=record, is_gone=is_gone)
 
     def _folded(self) -> dict[Key, Change]:
         """All changes, with one version and one log item of each tree in place of those of the single edits."""
@@ -210,7 +223,8 @@ class Batch:
                 del item["ranks"]
             for put in puts:
                 del changes[put.key]
-            changes[key] = Put(item)
+            changes[key] = log = Put(item)
+            check_log(log, len(entries))
             changes[version.key] = Put({**version.item, "n": number}, version.when)
         return changes
 
@@ -221,6 +235,7 @@ class _BatchOverlay(WriteOverlay):
     def __init__(self, store: Store, group: WriteOverlay) -> None:
         super().__init__(store)
         self._group = group
+        self._keys: list[Key] = []  # of the changes, in order when they are asked for
 
     def __contains__(self, key: Key) -> bool:
         return key in self._pending or key in self._group
@@ -252,12 +267,14 @@ class _BatchOverlay(WriteOverlay):
         return self._group.pending_ranks(parent) | super().pending_ranks(parent)
 
     async def add(self, changes: Sequence[Change]) -> None:
+        self._keys += {change.key for change in changes} - self._pending.keys()
         self._pending |= await self._merged(changes)
 
     def within(self, key_range: KeyRange) -> dict[Key, Item | None]:
         """The changed items of a range of the table in key order, None for those that are removed."""
-        keys = [key for key in self._pending if key.pk == key_range.partition and key_range.lo <= key.sk < key_range.hi]
-        return {key: self.item(key) for key in sorted(keys)}
+        self._keys.sort()
+        ends = [bisect_left(self._keys, (key_range.partition, bound)) for bound in (key_range.lo, key_range.hi)]
+        return {key: self.item(key) for key in self._keys[slice(*ends)]}
 
 
 class _BatchReader(Reader):

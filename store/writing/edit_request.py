@@ -28,7 +28,8 @@ from store.model.records import ABSENT, Change, Counts, Delete, Item, Put, Recor
 from store.writing.edit import Ahead, Edit
 from store.writing.edit_many import Batch, EditMany
 from store.writing.reads import ALL_RIGHTS, Rights, WriteContext
-from store.writing.transaction import EditedNode, TransactionBuilder
+from store.writing.transaction import EditedNode as EditedNode
+from store.writing.transaction import TransactionBuilder
 
 RESULTS = "once"  # begins the partitions of stored results
 RESULT_SECONDS = 24 * 3600
@@ -161,6 +162,8 @@ class EditRequest:
         if keys := [id_key(one) for one in dict.fromkeys(ids)]:
             keys += [self.result_key] if self.result_key and not self.options.dry_run else []
             self.found = dict(zip(keys, await store.get(keys, self.reads, strong=True), strict=True))
+        elif isinstance(self.edit, Edit):
+            self.edit = self.edit.placed({}, self.options.rights)
         self.ahead = self.edit.ahead({one: current_key(self.found[id_key(one)]) for one in ids}, self.options.rights)
 
     def context(self, now: float) -> WriteContext:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
-from typing import Self
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -65,7 +65,7 @@ class Move(Edit):
     is_logged: bool = True
     to_root: bool = False
 
-    def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> Self:
+    def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> dict[str, Any]:
         path, position, faults = found.get("node", NOWHERE), self.position, [*faults]
         named = {one.field for one in self.names or ()}
         has_parent = self.to_root or "to" in named
@@ -89,7 +89,7 @@ class Move(Edit):
             target, faults = child_path(parent, key, faults, place)
         else:
             target = path
-        return dataclasses.replace(self, path=path, target=target, position=position, place=place, faults=faults)
+        return {"path": path, "target": target, "position": position, "place": place, "faults": faults}
 
     def _from_to(self, before: Path, path: Path) -> Self:
         return dataclasses.replace(self, path=before, target=path)

@@ -287,7 +287,7 @@ class WriteOverlay:
     async def add(self, changes: Sequence[Change]) -> None:
         """Add the changes of an edit; raises NotCombinable where one transaction cannot hold them all."""
         limit = self._store.max_commit_changes
-        size = 0 if limit is None else sum(map(self._size, changes))
+        size = 0 if limit is None else sum(map(self.size, changes))
         added = await self._merged(changes)
         if (self._pending and limit is not None) and (
             len(self._pending.keys() | added.keys()) > limit or self._bytes + size > MAX_BATCH_BYTES
@@ -327,7 +327,7 @@ class WriteOverlay:
             raise Conflict.over()
         return pending if isinstance(change, Check) else replace(change, when=pending.when)
 
-    def _size(self, change: Change) -> int:
+    def size(self, change: Change) -> int:
         """The bytes of the item that a change writes, or of the one that it removes if that was read."""
         if isinstance(change, Put):
             return size_of(canonical_item(change.item))

@@ -197,6 +197,7 @@ WAYS = {
 }
 OTHERS = {f"{verb}GroundPayload.node" for verb in ("Create", "Update", "Move", "Delete")}
 OTHERS |= {f"{verb}GroundPayload.previousParent" for verb in ("Move", "Delete")}  # a mutation answers two at most
+OTHERS.add("EditGroundPayload.nodes")  # one for each of at most 100 edits
 
 
 def test_every_field_that_returns_nodes_is_tested():

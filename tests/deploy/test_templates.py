@@ -22,15 +22,15 @@ from tests.serving import handling
 
 GIVEN = {"Store": "dynamodb://clade?region=eu-west-1", "Writes": "granted"}
 ENVIRONMENTS = {
-    "the function": function_environment("Server", **GIVEN) | {"CLADE_STORE": GIVEN["Store"]},
-    "the repair": function_environment("Repair", **GIVEN) | {"CLADE_STORE": GIVEN["Store"]},
-    "the task": task_environment(**GIVEN),
-    "the pod": templates.pod_environment(),
+    "the function": lambda: function_environment("Server", **GIVEN) | {"CLADE_STORE": GIVEN["Store"]},
+    "the repair": lambda: function_environment("Repair", **GIVEN) | {"CLADE_STORE": GIVEN["Store"]},
+    "the task": lambda: task_environment(**GIVEN),
+    "the pod": templates.pod_environment,
 }
 
 
 def settings(name: str) -> Settings:
-    with mock.patch.dict(os.environ, ENVIRONMENTS[name]):
+    with mock.patch.dict(os.environ, ENVIRONMENTS[name]()):
         return Settings()
 
 
@@ -71,7 +71,7 @@ def test_the_policy_of_the_repair_allows_items_of_the_table_and_nothing_else() -
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_every_setting_exists_and_has_a_valid_value(name: str) -> None:
-    ours = {key.removeprefix("CLADE_").lower() for key in ENVIRONMENTS[name] if key.startswith("CLADE_")}
+    ours = {key.removeprefix("CLADE_").lower() for key in ENVIRONMENTS[name]() if key.startswith("CLADE_")}
     assert ours <= Settings.model_fields.keys()
     assert settings(name).store == GIVEN["Store"]
 

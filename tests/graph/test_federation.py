@@ -74,7 +74,8 @@ HIDDEN = {
     "Mutation", "WritePlan", "DeletePolicy", "Subscription", "TreeNode", "UserError", "UserErrorCode",
 }  # fmt: skip
 OF_MUTATIONS = (
-    r"(Create|Update|Move|Delete)\w+Input|\w+(Attributes|Payload|Destination|Position)|(Location|CategoryNode)By"
+    r"(Create|Update|Move|Delete)\w+Input|\w+(Attributes|Payload|Destination|Position|Addition|NumberField)|"
+    r"(Location|CategoryNode)(By|Edit)"
 )
 OF_QUERY = {"node", "nodes", "deletedNode", "changes", "move", "moves", "hierarchies", "_service", "_entities"}
 PAST = {"history", "atRevision"}

@@ -37,6 +37,7 @@ PROMISES = (
     ("rights.md", "Reads never share a limit with hidden nodes"),
     ("rights.md", "Only callers who may read everything get `extensions.reads`"),
 )
+FIXED_BATCHES = 6  # which also a short run makes
 VISIBLE_LIMIT = 2_000  # nodes of a part in which a search reads all of them and nothing else
 SEARCH_ITEMS = 1_750  # that a search reads in a larger part
 HEADERS = ("cache-control", "vary", "content-type", "surrogate-key", "cache-tag", "www-authenticate", "age")
@@ -137,7 +138,9 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
             for query in chance.sample(queries, len(queries) // share):
                 worlds.compare(caller, query, f"reads compared {turn} the writes")
             if turn == "before":
-                for field in _mutations(caller):
+                batches = list(_batches(_home(caller)))
+                few = chance.sample(batches[:-FIXED_BATCHES], 10) + batches[-FIXED_BATCHES:]
+                for field in (*_mutations(caller), *(batches if share == 2 else few)):
                     answer = worlds.compare(caller, mutation(field), "mutations compared")
                     path = re.match(r'(?:update|delete)Thing\(input: {node: {path: "([^"]+)"', field)
                     if path and not is_visible(caller, path[1]):
@@ -153,7 +156,7 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
 def mutation(field: str) -> str:
     """The document of a mutation."""
     former = "previousParent { path }" if field.startswith(("move", "delete")) else ""
-    node = f"node {{ id path revision parent {{ path }} }} {former}"
+    node = f"node{'s' * field.startswith('edit')} {{ id path revision parent {{ path }} }} {former}"
     return f"mutation {{ {field} {{ {node} plan {{ nodes transactions writeUnits }} }} }}"
 
 
@@ -409,8 +412,7 @@ _LISTS = (
 
 def _mutations(caller: str) -> Iterator[str]:
     """Mutations that are made, and ones that meet what is hidden, above or not there."""
-    homes = {"writes a part": "T/a", "writes below what is hidden": "T/b/mine", "writes a tree": "U"}
-    home = homes.get(caller, "T/a")
+    home = _home(caller)
     box = "attributes: {box: {small: 5}}"
     yield f'createThing(input: {{parent: {{path: "{home}"}}, key: "new", name: "Lamp new", {box}}})'
     yield f'createThing(input: {{parent: {{path: "{home}"}}, key: "own", id: "T-b-extra", name: "x", {box}}})'
@@ -438,6 +440,45 @@ def _mutations(caller: str) -> Iterator[str]:
     yield f'deleteThing(input: {{node: {{path: "{home}/n04"}}, policy: REPARENT}})'
     yield f'updateThing(input: {{node: {{path: "{home}/n05"}}, name: "Lamp five", {box}}}, idempotencyKey: "five")'
     yield f'moveThing(input: {{node: {{path: "{home}/n06"}}, position: {{after: {{path: "{home}/n07"}}}}}})'
+
+
+def _home(caller: str) -> str:
+    """Where a caller may write, if she may anywhere."""
+    homes = {"writes a part": "T/a", "writes below what is hidden": "T/b/mine", "writes a tree": "U"}
+    return homes.get(caller, "T/a")
+
+
+def _batches(home: str) -> Iterator[str]:
+    """Several edits, which meet what is hidden, only in the second world, or nowhere, first, in between or last."""
+    box = "attributes: {box: {small: 5}}"
+    own = f'update: {{node: {{path: "{home}/n08"}}, name: "Lamp eight", add: [{{field: SMALL, amount: "3"}}]}}'
+    new = f'create: {{parent: {{path: "{home}"}}, key: "batch", name: "Lamp batch", {box}}}'
+    inside = f'create: {{parent: {{path: "{home}/batch"}}, key: "in", name: "Lamp in", {box}}}'
+    move = f'move: {{node: {{path: "{home}/n09"}}, to: {{parent: {{path: "{home}/batch"}}}}}}'
+    for hidden in ("T/b/extra", "T/b/n01", "H/extra", "T/nowhere"):
+        for by in (f'path: "{hidden}"', f'id: "thing:{hidden.replace("/", "-")}"'):
+            meets = (
+                f'update: {{node: {{{by}}}, add: [{{field: SMALL, amount: "1"}}], expectedRevision: 1}}',
+                f'create: {{parent: {{{by}}}, key: "batch", name: "x", {box}}}',
+                f'move: {{node: {{path: "{home}/batch"}}, to: {{parent: {{{by}}}}}}}',
+                f'move: {{node: {{path: "{home}/n10"}}, position: {{after: {{{by}}}}}}}',
+                f"delete: {{node: {{{by}}}, policy: CASCADE}}",
+            )
+            for met in meets:
+                yield _batch(new, met, move)
+            yield _batch(own, new, inside, *meets[:1], move, *meets[1:2])
+            yield _batch(*meets[:1], own, dry=True)
+    yield _batch(own, f'create: {{parent: {{path: "{home}"}}, key: "own", id: "T-b-extra", name: "x", {box}}}')
+    yield _batch(f'move: {{node: {{path: "{home}"}}, key: "extra"}}', own)
+    yield _batch(own, new, inside, move, dry=True)
+    yield _batch(own, new, inside, move, f'delete: {{node: {{path: "{home}/n10"}}}}')
+    yield _batch(f'move: {{node: {{path: "{home}/batch"}}, key: "n10"}}', own, key="batch")
+    yield _batch(f'move: {{node: {{path: "{home}/batch"}}, key: "n10"}}', own, key="batch")
+
+
+def _batch(*edits: str, dry: bool = False, key: str = "") -> str:
+    more = ", dryRun: true" * dry + (f', idempotencyKey: "{key}"' if key else "")
+    return f"editThings(edits: [{', '.join(f'{{{edit}}}' for edit in edits)}]{more})"
 
 
 def full_search(place: Place, visible: int) -> Counter[str]:

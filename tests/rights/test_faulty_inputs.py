@@ -10,6 +10,7 @@ import pytest
 from store.model.records import derived_id
 from tests.classes.shops import Place
 from tests.graph.types.test_faults import FAULTS, NODES, VALID
+from tests.model import plain
 from tests.rights.asking import Server, caller, codes
 from tests.selection import examples
 from tests.systems.asking import plant
@@ -19,7 +20,7 @@ READER, ELSEWHERE = caller("read:place"), caller("write:place/Q", "read:place")
 
 async def ask(server, who, verb, given):
     mutation = f"mutation($input: {verb.title()}PlaceInput!) {{ {verb}Place(input: $input) {{ node {{ id }} }} }}"
-    return await server.write(who, mutation, input=given)
+    return await server.write(who, mutation, input=plain(given))
 
 
 def inputs(verb):

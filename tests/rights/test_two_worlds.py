@@ -298,6 +298,8 @@ MUTATIONS = (
     "delete%s(input: {node: IT, policy: CASCADE}, dryRun: true)",
 )  # fmt: skip
 
+OWN_EDITS = ('{update: {node: {path: "%s"}, name: "m"}}', '{move: {node: {path: "%s"}, key: "other"}}')
+
 
 def mutations(hierarchy: str, top: Path) -> Iterator[str]:
     """Mutations that name what is hidden, or not there, and so are refused."""
@@ -308,6 +310,10 @@ def mutations(hierarchy: str, top: Path) -> Iterator[str]:
         for one, it in itertools.product(MUTATIONS, (f'path: "{format_path(path)}"', node_id)):
             named = one.replace("IT", f"{{{it}}}").replace("OWN", f'{{path: "{format_path((*top, "a0"))}"}}')
             yield f"mutation {{ {named % f'{hierarchy.title()}Node'} {{ node {{ id }} }} }}"
+            verb, given = re.findall(r"(\w+)%s\(input: (.*})", named)[0]
+            edits = [own % format_path((*top, "a0")) for own in OWN_EDITS]
+            edits.insert(len(it) % 3, f"{{{verb}: {given}}}")
+            yield f"mutation {{ edit{hierarchy.title()}s(edits: [{' '.join(edits)}]) {{ nodes {{ id }} }} }}"
 
 
 PREPARED = Execution(*schema_of(*CLASSES.values()), Context).requests

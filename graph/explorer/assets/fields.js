@@ -34,10 +34,12 @@ const DIGITS = 15; // that every number of JavaScript keeps
 
 /**
  * The field of an attribute; `value` is as `toForm` makes it.
- * @param {{attribute: Attribute, value: any, onChange: (value: any) => void, error?: string}} props
+ * @param {{attribute: Attribute, value: any, onChange: (value: any) => void, error?: string, row?: string}} props - `row`
+ *   is the beginning of its name where other nodes have such fields
  */
-export function AttributeField({ attribute, value, onChange, error }) {
-  const { name, type, required, values } = attribute;
+export function AttributeField({ attribute, value, onChange, error, row = "" }) {
+  const { type, required, values } = attribute;
+  const name = row + attribute.name;
   const label = `${labelOf(attribute)}${required ? " (required)" : ""}`;
   const hint = hintOf(attribute);
   const common = { label, value, onChange, error, hint, name, required };

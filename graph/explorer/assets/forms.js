@@ -13,7 +13,7 @@ import { formatted, labelOf, levelWord, NONE } from "./words.js";
 /** @typedef {{id: string, from: string, to: string | null, state: string, reason: string | null, nodes: number,
  *   written: number}} Move */
 /** @typedef {{nodes: number, transactions: number, writeUnits: number}} Plan */
-/** @typedef {{code: string, message: string, field: string[] | null}} Fault */
+/** @typedef {{code: string, message: string, field: string[] | null, edit?: number | null}} Fault */
 /** @typedef {{label: string, before: string, after: string}} Difference */
 /**
  * @typedef {Record<string, any>} Draft - what the fields hold; attributes are in `values`
@@ -24,6 +24,7 @@ import { formatted, labelOf, levelWord, NONE } from "./words.js";
  */
 
 const MOVE = "id from to state reason nodes written";
+const CONTENT = "id path key name names { language text } level revision changedBy";
 
 const POLICIES = /** @type {[string, string][]} */ ([
   ["REFUSE", "Only if it has no children"],
@@ -40,10 +41,7 @@ export const FORMS = {
   create: {
     title: (path) => (path ? `New node below ${path}` : "New root"),
     action: "Create",
-    start: ({ hierarchy, node }) => {
-      const level = levelsBelow(hierarchy, node)[0].name;
-      return { level, key: "", name: "", names: [], values: formValues(hierarchy, level) };
-    },
+    start: ({ hierarchy, node }) => newDraft(hierarchy, levelsBelow(hierarchy, node)[0].name),
     Fields: (props) => {
       const { hierarchy, node, draft, set, errors } = props;
       const options = levelsBelow(hierarchy, node).map((one) => [one.name, levelWord(one.name)]);
@@ -174,6 +172,9 @@ export const draftOf = (hierarchy, node) => ({
   }),
 });
 
+/** What the fields of a new node hold. @param {Hierarchy} hierarchy @param {string} level @returns {Draft} */
+export const newDraft = (hierarchy, level) => ({ level, key: "", name: "", names: [], values: formValues(hierarchy, level) });
+
 /**
  * What the fields of attributes hold, empty without values.
  * @param {Hierarchy} hierarchy @param {string} level @param {(one: Attribute) => any} [valueOf]
@@ -300,14 +301,32 @@ export function mutation(hierarchy, verb) {
 }`;
 }
 
+/** The mutation of several nodes, which are changed all or none. @param {Hierarchy} hierarchy */
+export const batch = ({ title, listField }) => `mutation edit($edits: [${title}Edit!]!, $dryRun: Boolean!, $idempotencyKey: String) {
+  result: edit${listField[0].toUpperCase()}${listField.slice(1)}(edits: $edits, dryRun: $dryRun, idempotencyKey: $idempotencyKey) {
+    nodes { path } plan { nodes transactions writeUnits }
+    userErrors { code message field edit }
+  }
+}`;
+
 /** The progress of a large move. */
 export const PROGRESS = `query progress($id: ID!) { move(id: $id) { ${MOVE} } }`;
 
 /** The content of one node, by its path or its id. @param {Hierarchy} hierarchy @param {Level} level */
 export const content = (hierarchy, level) => `query content($path: Path, $id: ID) {
   node: ${hierarchy.field}(path: $path, id: $id) {
-    id path key name names { language text } level revision changedBy descendantCount
+    ${CONTENT} descendantCount
     ${attributesOn(level, level.title)}
+  }
+}`;
+
+/** The content of the children of a node that are of one level. @param {Hierarchy} hierarchy @param {Level} level */
+export const childrenContent = (hierarchy, level) => `query childrenContent($id: ID!, $first: Int!) {
+  node: ${hierarchy.field}(id: $id) {
+    list: children(level: ${level.name}, first: $first) {
+      totalCount
+      nodes { ${CONTENT} ${attributesOn(level, level.title)} }
+    }
   }
 }`;
 

@@ -88,6 +88,9 @@ function decoded(part) {
 /** The path above; empty for a root. @param {string} path */
 export const parentOf = (path) => path.split("/").slice(0, -1).join("/");
 
+/** The path of a child. @param {string | undefined} parent none for a root @param {string} key */
+export const childPath = (parent, key) => [...(parent ? [parent] : []), key.replaceAll("%", "%25").replaceAll("/", "%2F")].join("/");
+
 /** The path of the root of its tree; empty without a path. @param {string} path */
 export const treeOf = (path) => path.split("/")[0];
 

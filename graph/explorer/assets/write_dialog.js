@@ -1,11 +1,13 @@
-// Dialog of a mutation: its draft, the dry run, the write, and what comes in between: conflicts with what somebody else
-// wrote, and the progress of large moves.
+// Dialog of a mutation, or of several that are made all or none: its draft, the dry run, the write, and what comes in
+// between: conflicts with what somebody else wrote, and the progress of large moves.
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
+import { Children, ChildrenFields, titleOf } from "./children.js";
 import { same } from "./fields.js";
-import { content, differences, drafted, draftOf, FieldErrors, FORMS, mutation, NOTHING, PROGRESS, rebased } from "./forms.js";
-import { levelOf, parentOf } from "./hierarchy.js";
+import { batch, content, differences, drafted, draftOf, FieldErrors, FORMS, mutation, NOTHING, PROGRESS, rebased } from "./forms.js";
+import { childPath, levelOf, levelsBelow, parentOf } from "./hierarchy.js";
 import { levelWord, NONE, number, quantity } from "./words.js";
 /** @import { Api } from "./api" */
+/** @import { Row } from "./children" */
 /** @import { Content, Difference, Draft, Fault, Move, Plan, Verb } from "./forms" */
 /** @import { Hierarchy } from "./hierarchy" */
 /**
@@ -13,7 +15,9 @@ import { levelWord, NONE, number, quantity } from "./words.js";
  *   the node, or of a new node's parent; `draft` is what the fields begin with where that is not the node's content
  */
 /** @typedef {{session: WriteSession}} Props */
+/** A change as it is sent. @typedef {Row & {kind: string, input: Record<string, unknown>}} Edit */
 
+const MAX_EDITS = 100; // that the server makes at once
 const POLL_MILLISECONDS = 1000;
 const NO_ANSWER = new Set(["UNREACHABLE", "REJECTED", "TIMEOUT", "INTERNAL_SERVER_ERROR"]);
 const WITHOUT_FIELD = new Set(["id", "values"]); // of a draft
@@ -50,6 +54,7 @@ function WriteDialog({ options, onClose }) {
   const find = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (dialog.current?.querySelector(selector) ?? null);
   useEffect(() => find("form input, form select, .primary, button")?.focus(), [Step]);
   useEffect(() => find("[aria-invalid=true]")?.focus(), [session.errors]);
+  useEffect(() => find(".write-rows tbody tr:last-child input")?.focus(), [session.children.added]);
   useEffect(() => find(".write-plan")?.scrollIntoView({ block: "nearest" }), [session.plan]);
   const [isAsking, setAsking] = useState(false);
   const leave = () => (session.isTyped ? setAsking(true) : session.leave());
@@ -113,6 +118,7 @@ function Editing({ session }) {
   return html`<form onSubmit=${submit} novalidate aria-busy=${isBusy}>
     <${session.form.Fields} api=${options.api} hierarchy=${options.hierarchy} node=${node} draft=${draft}
       errors=${errors} set=${(/** @type {any} */ part) => session.change(part)} />
+    <${ChildrenFields} session=${session} />
     <div role="status">${plan && html`<${Forecast} session=${session} />`}</div>
     <${Problem} session=${session} />
     <div class="write-buttons">
@@ -127,25 +133,33 @@ const Problem = ({ session: { errors, isUnknown } }) => errors[""] && html`<p cl
   ${isUnknown ? " It is not certain whether this was written. Send it again: nothing is changed twice." : ""}</p>`;
 
 /** What a mutation would change. @param {Props} props */
-function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan } }) {
-  if (!draft || !plan) return null;
+function Forecast({ session }) {
+  const { plan, path, sent } = session;
+  if (!plan) return null;
+  return html`<section class="write-plan">
+    <h3>Preview</h3>
+    ${sent.map((edit) => html`<${Change} key=${edit.id} session=${session} edit=${edit} parent=${edit.id ? path : edit.node?.path} />`)}
+    <p class="write-hint">${quantity(plan.nodes, "node")} in ${quantity(plan.transactions, "transaction")},
+      about ${quantity(plan.writeUnits, "write unit")} of DynamoDB. Nothing is written yet.</p>
+  </section>`;
+}
+
+/** What one edit would change; `parent` is the path of a new node's parent. @param {Props & {edit: Edit, parent?: string}} props */
+function Change({ session: { options: { hierarchy } }, edit: { id, verb, node, draft }, parent }) {
   const below = node?.descendantCount ? quantity(node.descendantCount, "descendant") : "";
   const to = verb === "rename" ? [parentOf(node?.path ?? ""), draft.key] : [draft.to, node?.key];
   const level = levelOf(hierarchy, verb === "create" ? draft.level : node?.level ?? "");
-  return html`<section class="write-plan">
-    <h3>Preview</h3>
-    ${verb === "create" && html`<p>${[node?.path, draft.key].filter(Boolean).join("/")} is created. Level: ${levelWord(draft.level)}.</p>
+  return html`
+    ${verb === "create" && html`<p>${childPath(parent, draft.key)} is created. Level: ${levelWord(draft.level)}.</p>
       <${Differences} rows=${differences(level, NOTHING, drafted(hierarchy, draft))} side="after" />`}
-    ${verb === "update" && html`<${Differences} rows=${differences(level, node, drafted(hierarchy, draft))} />`}
+    ${verb === "update" && html`${id && html`<p>${node?.path} is changed.</p>`}
+      <${Differences} rows=${differences(level, node, drafted(hierarchy, draft))} />`}
     ${["rename", "move"].includes(verb) && html`<p>${node?.path} → ${to.filter(Boolean).join("/")}${below && `, with ${below}`}</p>`}
     ${verb === "reorder" && html`<p>${node?.path} ${["before", "after"].includes(draft.side)
       ? `comes ${draft.side} ${draft.beside}` : `becomes the ${draft.side} of its siblings`}.</p>`}
     ${verb === "delete" && html`<p>${node?.path} is deleted${below && draft.policy === "CASCADE" && `, with ${below}`}${below &&
       draft.policy === "REPARENT" && "; its children move up"}.</p>
-      <${Differences} rows=${differences(level, node, NOTHING)} side="before" />`}
-    <p class="write-hint">${quantity(plan.nodes, "node")} in ${quantity(plan.transactions, "transaction")},
-      about ${quantity(plan.writeUnits, "write unit")} of DynamoDB. Nothing is written yet.</p>
-  </section>`;
+      <${Differences} rows=${differences(level, node, NOTHING)} side="before" />`}`;
 }
 
 /** A list of differences, old to new, or of one side alone. @param {{rows: Difference[], side?: "before" | "after"}} props */
@@ -175,7 +189,7 @@ function Conflict({ session }) {
         <td>${(they ?? mine)?.before}</td><td>${they?.after ?? NONE}</td><td>${mine?.after ?? NONE}</td></tr>`)}
       </tbody></table></div>`}
     <div class="write-buttons">
-      <button type="button" class="primary" onClick=${() => session.onDone(theirs.path)}>Take theirs</button>
+      <button type="button" class="primary" onClick=${() => session.takeTheirs()}>Take theirs</button>
       <button type="button" onClick=${() => session.mineAgain()}>Write mine again</button>
     </div>`;
 }
@@ -211,7 +225,7 @@ const Deleted = ({ session, onUndo }) => html`<p role="status">${session.node?.p
 
 // -- the state of a dialog --------------------------------------------------------------------------------------------
 
-class WriteSession {
+export class WriteSession {
   /** @type {Content | null} the node as it was read, or the parent of a new one */
   node = null;
   /** @type {Draft | null} */
@@ -222,7 +236,9 @@ class WriteSession {
   theirs = null;
   /** @type {Move | null} */
   move = null;
-  /** @type {Record<string, string>} sentences by field, "" for the form */
+  /** @type {Edit[]} what was sent last */
+  sent = [];
+  /** @type {Record<string, string>} sentences by field, "" for the form; those of rows have the row before a dot */
   errors = {};
   /** Whether the write may have been made although no answer came. */
   isUnknown = false;
@@ -238,6 +254,18 @@ class WriteSession {
     this.form = FORMS[options.verb];
     this.onChange = onChange;
     this.onDone = onDone;
+    this.children = new Children(options.api, options.hierarchy, onChange);
+  }
+
+  /** The levels of the children that this dialog offers. */
+  get levels() {
+    const { hierarchy, verb } = this.options;
+    return ["create", "update"].includes(verb) && this.draft ? levelsBelow(hierarchy, /** @type {any} */ (this.draft)) : [];
+  }
+
+  /** The path of the node, as it will be of a new one. */
+  get path() {
+    return this.options.verb === "create" ? childPath(this.node?.path, this.draft?.key) : this.node?.path;
   }
 
   /** @param {Partial<WriteSession>} state */
@@ -266,6 +294,12 @@ class WriteSession {
     else this.#renew({ draft: { ...this.draft, ...part } });
   }
 
+  /** Change children, likewise. @param {() => void} change */
+  changeRows = (change) => {
+    if (this.step !== "busy") change();
+    this.change({});
+  };
+
   /** @param {Partial<WriteSession>} state */
   #renew(state) {
     this.#key = newKey(); // a key belongs to one mutation with its arguments
@@ -277,35 +311,58 @@ class WriteSession {
    * @param {string} field
    */
   isChecked(field) {
-    if (this.options.verb !== "update") return true;
-    const old = draftOf(this.options.hierarchy, /** @type {Content} */ (this.node));
-    const value = (/** @type {Draft} */ draft) => (field in draft.values ? draft.values[field] : draft[field]);
-    return !same(value(/** @type {Draft} */ (this.draft)), value(old));
+    const { id, name } = fieldIn(field);
+    const row = id ? this.children.changed.get(id) : this.#own;
+    if (row?.verb !== "update") return Boolean(row);
+    const value = (/** @type {Draft} */ draft) => (name in draft.values ? draft.values[name] : draft[name]);
+    return !same(value(row.draft), value(draftOf(this.options.hierarchy, /** @type {Content} */ (row.node))));
   }
 
   /** Say what is wrong before anything is sent. @param {Record<string, string>} errors by field, those that the browser found */
   refuse(errors) {
-    this.#set({ errors: { ...this.#faults(), ...errors } });
+    this.#tell({ ...this.#faults(), ...errors });
   }
 
   #faults() {
     try {
-      this.#input();
+      this.#edits();
       return {};
     } catch (error) {
       return /** @type {FieldErrors} */ (error).errors;
     }
   }
 
-  /** What the draft changes. Throws FieldErrors. */
-  #input() {
-    const { hierarchy } = this.options;
-    return this.form.input({ hierarchy, node: this.node, draft: /** @type {Draft} */ (this.draft) });
+  /** The node of the dialog, as its children are. @returns {Row} */
+  get #own() {
+    return { id: "", verb: this.options.verb, node: this.node, draft: /** @type {Draft} */ (this.draft) };
+  }
+
+  /** What the drafts change, the node's own change first. Throws FieldErrors. */
+  #edits() {
+    const { hierarchy, verb } = this.options;
+    /** @type {Edit[]} */
+    const edits = [];
+    /** @type {Record<string, string>} */
+    const errors = {};
+    for (const row of [this.#own, ...this.children.changes(this.draft?.level)]) {
+      try {
+        const changed = FORMS[row.verb].input({ hierarchy, node: row.node, draft: row.draft });
+        const isNew = row.verb === "create";
+        const place = isNew ? row.id && { parent: verb === "create" ? { path: this.path } : { id: this.node?.id } }
+          : { node: { id: row.node?.id }, expectedRevision: row.node?.revision };
+        if (Object.keys(changed).length) edits.push({ ...row, kind: FORMS[row.verb].kind ?? row.verb, input: { ...changed, ...place } });
+      } catch (error) {
+        if (!(error instanceof FieldErrors)) throw error;
+        for (const [name, text] of Object.entries(error.errors)) errors[row.id ? `${row.id}.${name}` : name] = text;
+      }
+    }
+    if (Object.keys(errors).length) throw new FieldErrors(errors);
+    return edits;
   }
 
   /** Whether leaving now would lose what somebody typed. */
   get isTyped() {
-    return ["form", "busy", "conflict"].includes(this.step) && !same(this.draft, this.#first);
+    return ["form", "busy", "conflict"].includes(this.step) && (this.children.changed.size > 0 || !same(this.draft, this.#first));
   }
 
   /** Whether the preview found that the draft can be written. */
@@ -315,19 +372,25 @@ class WriteSession {
 
   /** @param {boolean} dryRun */
   async send(dryRun) {
-    const { api, hierarchy, verb } = this.options;
+    const { api, hierarchy } = this.options;
     this.#set({ errors: {}, step: "busy" });
     try {
-      const own = this.#input();
-      if (!Object.keys(own).length) throw new FieldErrors({ "": "Nothing is changed yet." });
-      const node = verb === "create" ? {} : { node: { id: this.node?.id }, expectedRevision: this.node?.revision };
-      const variables = { input: { ...own, ...node }, dryRun, ...(!dryRun && { idempotencyKey: this.#key }) };
-      // It is written also where its node could not be read afterwards.
-      const { result } = (await api.ask(mutation(hierarchy, verb), variables, ({ path }) => path?.[0] === "result" && path.length > 1)).data;
+      const edits = this.sent = this.#edits();
+      const [first] = edits;
+      if (!first) throw new FieldErrors({ "": "Nothing is changed yet." });
+      if (edits.length > MAX_EDITS) {
+        throw new FieldErrors({ "": `${edits.length} changes are too many, ${MAX_EDITS} can be written at once. Undo some, and make them afterwards.` });
+      }
+      const [document, given] = edits.length > 1 ? [batch(hierarchy), { edits: edits.map(({ kind, input }) => ({ [kind]: input })) }]
+        : [mutation(hierarchy, first.verb), { input: first.input }];
+      const variables = { ...given, dryRun, ...(!dryRun && { idempotencyKey: this.#key }) };
+      // It is written also where its nodes could not be read afterwards.
+      const { data } = await api.ask(document, variables, ({ path }) => path?.[0] === "result" && path.length > 1);
+      const result = data.result ?? { userErrors: [] };
       if (result.userErrors.length) await this.#refused(result.userErrors);
       else if (dryRun) this.#set({ plan: result.plan, step: "form" });
       else if (RUNNING.has(result.move?.state)) this.#set({ move: result.move, step: "moving" });
-      else this.finish(result.move?.to ?? result.node?.path);
+      else this.finish(first.id ? this.node?.path : result.move?.to ?? (result.node ?? result.nodes?.[0])?.path);
     } catch (error) {
       await this.#failed(dryRun, error);
     }
@@ -335,32 +398,53 @@ class WriteSession {
 
   /** Show all faults of the input, each at its field. @param {Fault[]} faults */
   async #refused(faults) {
-    const { api, hierarchy, verb } = this.options;
-    const { node, draft } = this;
-    if (verb !== "create" && node && faults.some(({ code }) => code === "CONFLICT")) {
-      const now = await read(api, hierarchy, { id: node.id }, node.level).catch(() => null);
-      if (now && now.revision !== node.revision) return this.#set({ theirs: now, step: "conflict" });
-    }
-    const known = { ...draft, ...draft?.values };
     /** @type {Record<string, string>} */
     const errors = {};
-    for (const { field, message } of faults) {
-      // An attribute has one row, whatever element or part of its value is at fault.
+    for (const { field, message, code, edit } of faults) {
+      const row = this.sent[edit ?? 0];
+      const { id, draft } = row;
+      const theirs = code === "CONFLICT" ? await this.#theirs(row) : null;
+      if (theirs && !id) return this.#set({ theirs, step: "conflict" });
+      // An attribute has one field, whatever element or part of its value is at fault.
       const part = (field?.[0] === "attributes" ? field[2] : field?.[0]) ?? "";
-      const name = part === "position" ? (draft?.beside ? "beside" : "side") : part in known ? part : "";
-      errors[name] = [errors[name], plainly(message)].filter(Boolean).join(" ");
+      const name = nameIn(row, part === "position" ? (draft.beside ? "beside" : "side") : part);
+      const text = theirs ? this.children.rebase(/** @type {any} */ (row), theirs) : plainly(message);
+      errors[name] = [errors[name], id && !name ? `${titleOf(row)}: ${text}` : text].filter(Boolean).join(" ");
     }
+    this.#tell(errors);
+  }
+
+  /** A node as somebody else wrote it meanwhile; null where nobody did. @param {Row} row */
+  async #theirs({ verb, node }) {
+    const { api, hierarchy } = this.options;
+    const now = verb !== "create" && node ? await read(api, hierarchy, { id: node.id }, node.level).catch(() => null) : null;
+    return now && now.revision !== node?.revision ? now : null;
+  }
+
+  /** Show errors, those of children with their level. @param {Record<string, string>} errors */
+  #tell(errors) {
+    const row = Object.keys(errors).map((field) => this.children.changed.get(fieldIn(field).id)).find((one) => one);
+    if (row) this.children.shown = row.draft.level;
     this.#set({ plan: null, errors, step: "form" });
   }
 
   /** @param {boolean} dryRun @param {any} error */
   async #failed(dryRun, error) {
-    const { draft } = this;
-    if (error instanceof FieldErrors) return this.#set({ plan: null, errors: error.errors, step: "form" });
+    if (error instanceof FieldErrors) return this.#tell(error.errors);
     const isUnknown = !dryRun && (error.isUncertain || NO_ANSWER.has(error.code));
-    const own = Object.keys(draft ?? {}).filter((name) => !WITHOUT_FIELD.has(name));
-    const field = isUnknown ? "" : fieldOf(error, [...own, ...Object.keys(draft?.values ?? {})]);
-    this.#set({ isUnknown, plan: isUnknown ? this.plan : null, errors: { [field]: plainly(error.message) }, step: "form" });
+    if (isUnknown) return this.#set({ isUnknown, errors: { "": plainly(error.message) }, step: "form" });
+    const place = ABOUT_EDIT.exec(error.message)?.[1];
+    const row = this.sent.length === 1 ? this.sent[0] : this.sent[Number(place ?? NaN)];
+    const words = new Set(error.message.match(/\w+/g));
+    const field = row ? fieldsOf(row).find((name) => words.has(name) || words.has(snake(name))) ?? "" : "";
+    this.#tell({ [row ? nameIn(row, field) : ""]: plainly(error.message) });
+  }
+
+  /** Discard the own change in favour of what somebody else wrote. */
+  takeTheirs() {
+    const theirs = /** @type {Content} */ (this.theirs);
+    if (!this.children.changed.size) return this.onDone(theirs.path);
+    this.#renew({ node: theirs, draft: draftOf(this.options.hierarchy, theirs), step: "form" });
   }
 
   /** Keep the own changes on top of what somebody else wrote, and preview them. */
@@ -410,15 +494,21 @@ async function read(api, hierarchy, where, level = hierarchy.levels[0].name) {
 /** A key of idempotency; the page may be served without HTTPS, where browsers have no randomUUID. */
 const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
 
-/**
- * The field of a form that an error concerns; "" for the form as a whole.
- * @param {any} error @param {string[]} fields
- */
-function fieldOf(error, fields) {
-  const words = new Set(error.message.match(/\w+/g));
-  const snake = (/** @type {string} */ name) => name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
-  return fields.find((name) => words.has(name) || words.has(snake(name))) ?? "";
+/** The fields that a dialog has for a node. @param {Row} row @returns {string[]} */
+function fieldsOf({ id, verb, draft }) {
+  if (id && verb === "delete") return [];
+  const own = id ? ["name", ...(verb === "create" ? ["key"] : [])] : Object.keys(draft).filter((name) => !WITHOUT_FIELD.has(name));
+  return [...own, ...Object.keys(draft.values ?? {})];
 }
+
+/** The name of a field of a node in errors; "" for the dialog as a whole where there is no such field. @param {Row} row @param {string} field */
+const nameIn = (row, field) => (fieldsOf(row).includes(field) ? `${row.id && `${row.id}.`}${field}` : "");
+
+/** The row and the name of a field; without a row it is one of the dialog's node. @param {string} field */
+const fieldIn = (field) => ({ id: field.slice(0, Math.max(0, field.lastIndexOf("."))), name: field.slice(field.lastIndexOf(".") + 1) });
+
+/** @param {string} name */
+const snake = (name) => name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
 
 /** A message of the server in words of forms. @param {string} message */
 function plainly(message) {
@@ -427,6 +517,7 @@ function plainly(message) {
   return pattern && words ? own.replace(pattern, words) : own;
 }
 
+const ABOUT_EDIT = /^Variable '\$edits' has invalid value at edits\[(\d+)\]/;
 const ABOUT_VARIABLE = /^Variable '\$\w+' has invalid value at [\w.[\]]+: /;
 /** What GraphQL says about inputs, and how a form says it. @type {[RegExp, string][]} */
 const PLAIN = [

@@ -11,7 +11,7 @@ from resolvers.session.budget import COMPARED_A_UNIT
 from tests.browser import Visit
 from tests.classes.shops import Place
 from tests.graph.explorer.extremes import BEYOND, CATEGORIES, LOCATIONS, MAX_NODES, PLACES, THINGS, Thing
-from tests.graph.explorer.steps import DEVICES, planted, write
+from tests.graph.explorer.steps import DEVICES, SECRET, planted, write
 from tests.serving import serving
 
 HIERARCHIES = (
@@ -27,7 +27,8 @@ def settings(tmp_path_factory):
     rows = {CategoryNode: CATEGORIES, Location: LOCATIONS, Place: PLACES, Thing: THINGS}
     for hierarchy, nodes in rows.items():
         store = planted(file, hierarchy, nodes, BEYOND if hierarchy is Location else {})
-    return {"store": store, "writes": "on", "hierarchies": HIERARCHIES, "max_nodes": MAX_NODES, "cache_mb": 0}
+    options = {"hierarchies": HIERARCHIES, "max_nodes": MAX_NODES, "cache_mb": 0, "jwt_secret": SECRET}
+    return {"store": store, "writes": "on", **options}
 
 
 @pytest.fixture(scope="session")

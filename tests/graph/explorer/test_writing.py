@@ -199,6 +199,7 @@ def test_every_kind_of_attribute_is_written_and_what_is_refused_stays_as_it_was_
     expect(page.get_by_label("Delete", exact=True)).to_have_accessible_description(re.compile("has 2 children"))
     press(page, "Cancel")
     opened(page, "Add child…")
+    expect(page.get_by_role("heading", name="Children")).to_have_count(1)  # of the page: shops have none
     fill(page, Key="s", Name="Shop")
     expect_refused_at(page, "Owner (required)", "", "valueMissing")
     expect_refused_at(page, "Owner (required)", "ada", "patternMismatch")

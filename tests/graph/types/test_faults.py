@@ -49,6 +49,8 @@ FAULTS = {
         *[("node", kind, value) for kind, value in NOWHERE], ("name", BAD, None), ("name", BAD, ""), *NAMES,
         ("attributes", BAD, {"shop": {"owner": None, "codes": ["A", "B"]}}),
         ("attributes", WRONG, {"mall": {"floors": 3}}), ("expectedRevision", WRONG, 7),
+        ("add", BAD, [{"field": Word("AREA"), "amount": "x"}] * 2),
+        ("add", WRONG, [{"field": Word("AREA"), "amount": "-0.5"}]),
     ],
     "move": [
         *[("node", kind, value) for kind, value in NOWHERE],

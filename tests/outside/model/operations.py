@@ -4,18 +4,21 @@ A step is a dictionary that says everything, so that a script of steps can be ma
 then a step whose node is missing is one that has to be rejected.
 """
 
+import json
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from tests.outside.model import values
+from tests.outside.model.amounts import FIELDS, some_additions
 from tests.outside.model.rules import SAFE_BYTES, sent_id
 from tests.outside.model.trees import LEVELS, Trees
 
 Step = dict[str, Any]
 ARGUMENTS = {
     "create": ("parent", "key", "name", "names", "id", "attributes"),
-    "update": ("path", "name", "names", "attributes"),
+    "update": ("path", "name", "names", "attributes", "add"),
     "rename": ("path", "key"),
     "move": ("path", "to"),
     "reorder": ("path", "first", "last", "before", "after"),
@@ -33,24 +36,31 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
     if chance.random() < 0.12 and any("once" in step for step in earlier):
         again = chance.choice([step for step in earlier if "once" in step])
         return {**again, "n": number, "server": chance.randrange(2), **_varied(chance, again)}
-    kind = chance.choice(kinds) if paths else "create"
-    step: Step = {"do": kind, "n": number, "server": chance.randrange(2)}
-    step |= MAKERS[kind](chance, trees, paths)
+    step = some_edit(chance, trees, number, chance.choice(kinds) if paths else "create")
+    step["server"] = chance.randrange(2)
+    if chance.random() < 0.08:
+        step["dry"] = True
+    elif chance.random() < 0.15:
+        step["once"] = f"key-{number}-{chance.randrange(10**6)}"
+        node = trees.at(step["path"]) if step["do"] == "update" else None
+        if node and chance.random() < 0.4:
+            # A mutation that changes nothing is made only once, too.
+            step |= {"level": node["level"], "name": node["name"], "values": {}}
+            step.pop("names", None)
+            step.pop("add", None)
+    return step
+
+
+def some_edit(chance: random.Random, trees: Trees, number: int, kind: str) -> Step:
+    """An edit of a kind, most of the time one that is right."""
+    paths = [trees.path(node) for node in trees.nodes.values()]
+    step: Step = {"do": kind, "n": number, **MAKERS[kind](chance, trees, paths)}
     if kind != "create" and chance.random() < 0.15:
         node = trees.at(step["path"])
         right = node["revision"] if node else 1
         step["expected"] = right if chance.random() < 0.6 else right + chance.choice((-1, 1, 7))
     if chance.random() < 0.06:
         step |= _spoiled(chance, step)
-    if chance.random() < 0.08:
-        step["dry"] = True
-    elif chance.random() < 0.15:
-        step["once"] = f"key-{number}-{chance.randrange(10**6)}"
-        node = trees.at(step["path"]) if kind == "update" else None
-        if node and chance.random() < 0.4:
-            # A mutation that changes nothing is made only once, too.
-            step |= {"level": node["level"], "name": node["name"], "values": {}}
-            step.pop("names", None)
     return step
 
 
@@ -146,6 +156,11 @@ def _some_update(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
     step["values"] = _broken(chance, level, values.some_values(chance, level, clear=True))
     if level == "CARD" and chance.random() < 0.05:
         step["values"]["title"] = None
+    if chance.random() < 0.3:
+        step["add"] = some_additions(chance, level)
+        added = {FIELDS[one["field"]] for one in step["add"]}
+        if chance.random() < 0.95:  # else a value is given, too
+            step["values"] = {name: value for name, value in step["values"].items() if name not in added}
     if chance.random() < 0.5:
         step["name"] = _some_name(chance)
     if chance.random() < 0.4:
@@ -205,6 +220,15 @@ MAKERS = {
 
 def request(step: Step, selection: str, ids: dict[int, str]) -> tuple[str, dict[str, Any]]:
     """The operation and its variables."""
+    variables = {"input": input_of(step, ids), "dry": step.get("dry", False), "once": step.get("once")}
+    verb = MUTATIONS.get(step["do"], step["do"])
+    head = f"$input: {verb.capitalize()}ThingInput!, $dry: Boolean!, $once: String"
+    field = f"made: {verb}Thing(input: $input, dryRun: $dry, idempotencyKey: $once)"
+    return f"mutation({head}) {{ {field} {{ {selection} }} }}", variables
+
+
+def input_of(step: Step, ids: dict[int, str]) -> dict[str, Any]:
+    """The input of the mutation of a step."""
     sent = {name: step[name] for name in ARGUMENTS[step["do"]] if name in step}
     if "level" in step and (step["values"] or step["do"] == "create"):
         sent["attributes"] = {step["level"].lower(): step["values"]}
@@ -227,8 +251,10 @@ def request(step: Step, selection: str, ids: dict[int, str]) -> tuple[str, dict[
                 given[name] = value
     if "expected" in step:
         given["expectedRevision"] = step["expected"]
-    verb = MUTATIONS.get(step["do"], step["do"])
-    variables = {"input": given, "dry": step.get("dry", False), "once": step.get("once")}
-    head = f"$input: {verb.capitalize()}ThingInput!, $dry: Boolean!, $once: String"
-    field = f"made: {verb}Thing(input: $input, dryRun: $dry, idempotencyKey: $once)"
-    return f"mutation({head}) {{ {field} {{ {selection} }} }}", variables
+    return given
+
+
+def brief(sent: dict[str, Any]) -> str:
+    """Variables as JSON, with long runs of one character as its number."""
+    text = re.sub(r"(.)\1{59,}", lambda run: f"{run[1]}[{len(run[0])} times]", json.dumps(sent, ensure_ascii=False))
+    return text if len(text) < 4_000 else text[:4_000] + "…"

@@ -107,6 +107,19 @@ ONE_KEY: Promise = (
     "A mutation is the same if it has the same input, in any order, where null is not the same as omitted; a key that "
     "was used for another mutation of the hierarchy is rejected.",
 )
+SEVERAL_NODES: Promise = (
+    "writing.md",
+    "`nodes` has the node of each edit as it is after all of them, a deleted one as it was",
+)
+SEVERAL_FAULTS: Promise = (
+    "writing.md",
+    "**Faults of all edits come at once**, each with the place of its `edit`, from 0, and nothing is written.",
+)
+ONE_PLAN: Promise = (
+    "writing.md",
+    "a dry run one `plan`, which counts a node once however many edits touch it",
+)
+SUM: Promise = ("writing.md", "`Int` and `Long` take whole amounts. A missing value counts as 0")
 NEW_ID: Promise = (
     "writing.md",
     "An id is not reused unless you request it: a new node at the path of a deleted one has a new id and a new "

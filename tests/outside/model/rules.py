@@ -4,11 +4,12 @@ nodes that it names, then, "if there are none", those of the nodes below and bes
 The codes are those of reference/errors.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
-from tests.outside.model import values
+from tests.outside.model import amounts, values
 from tests.outside.model.trees import Node, Trees
 
 Step = dict[str, Any]
@@ -62,13 +63,17 @@ class Faults:
         is_hidden = not self.first and all(any(fault.fits(error) for fault in self.may) for error in errors)
         return is_hidden or all(any(fault.fits(error) for error in errors) for fault in expected)
 
+    def allows(self, error: Error) -> bool:
+        """Whether an error is one of them, or may be."""
+        return any(fault.fits(error) for fault in (*self.first, *self.below, *self.may))
+
     def __str__(self) -> str:
         told = "; ".join(map(str, self.first or self.below)) or "no fault"
         return told + (f"; beside it maybe {'; '.join(map(str, self.may))}" if self.may else "")
 
 
-def rules(trees: Trees, step: Step, ids: dict[int, str]) -> Faults:
-    """The faults of a step."""
+def rules(trees: Trees, step: Step, ids: dict[int, str], before: Mapping[str, int] = MappingProxyType({})) -> Faults:
+    """The faults of a step; `before` are the revisions that count as those of nodes, by their ids."""
     faults = Faults()
     if "first" in step and "last" in step:
         faults.add("BAD_USER_INPUT")  # by the schema, before anything else of the input is looked at
@@ -80,7 +85,10 @@ def rules(trees: Trees, step: Step, ids: dict[int, str]) -> Faults:
         if not {*step["path"].split("/")}.isdisjoint(values.ODD_KEYS):
             faults.maybe("BAD_PATH")
     if node and "expected" in step:
-        if step["expected"] != node["revision"] or trees.former.get(step["path"], node["id"]) != node["id"]:
+        if (
+            step["expected"] != before.get(node["id"], node["revision"])
+            or trees.former.get(step["path"], node["id"]) != node["id"]
+        ):
             faults.add("CONFLICT", "expectedRevision")
         else:  # also if a node without an id of its own was created there and deleted
             faults.maybe("CONFLICT", "expectedRevision")
@@ -102,6 +110,8 @@ def _content_rules(step: Step, node: Node | None, faults: Faults) -> None:
         faults.add("BAD_USER_INPUT", "name")
     if node and node["level"] != level and found:
         faults.add("WRONG_LEVEL", "attributes")
+    for codes, is_sure, place in amounts.faults(node, step) if node else ():
+        (faults.add if is_sure else faults.maybe)(codes, *place)
     code = (found.get("parcel") or {"code": ""}).get("code")
     broken = {
         "title": level == "CARD" and found.get("title", "" if step["do"] == "update" else None) is None,

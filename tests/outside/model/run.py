@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.outside.failures import Wrong
-from tests.outside.model import cursors, feeds, fields, operations, reads
+from tests.outside.model import batches, cursors, feeds, fields, operations, reads
 from tests.outside.model.filled import fill
 from tests.outside.model.races import race
 from tests.outside.model.session import Session
@@ -48,7 +48,11 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
     for number in range(STEPS):
         if number >= at_least and time.monotonic() > until:
             break
-        step = operations.some_step(chance, session.trees, number, session.steps)
+        step = (
+            batches.some_batch(chance, session.trees, number, session.ids)
+            if chance.random() < 0.15
+            else operations.some_step(chance, session.trees, number, session.steps)
+        )
         make(session, step)
         for _ in range(chance.choice((0, 1, 1, 2, 4))):
             dice = chance.random()
@@ -86,6 +90,8 @@ def make(session: Session, step: Step) -> None:
         session.read(step)
     elif step["do"] in operations.ARGUMENTS:
         session.change(step)
+    elif step["do"] == "batch":
+        batches.make_batch(session, step)
     elif step["do"] == "fill":
         fill(session, step)
     elif step["do"] in ("window", "again"):
@@ -98,7 +104,7 @@ def shortest(place: Place, steps: list[Step], wrong: Wrong) -> Wrong:
     """The failure of the shortest script that was found in some time: parts are left out while it still fails."""
     end = time.monotonic() + SHRINK_SECONDS
     best, last = steps, wrong
-    reading = [step for step in steps[:-1] if step["do"] not in operations.ARGUMENTS]
+    reading = [step for step in steps[:-1] if step["do"] not in (*operations.ARGUMENTS, "batch")]
     without_reads = [step for step in steps if step is steps[-1] or step not in reading]
     servers, size = 1, max(len(steps) // 2, 1)
     tries = [steps, without_reads]

@@ -2,14 +2,13 @@
 
 import json
 import random
-import re
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.outside.failures import Wrong
-from tests.outside.model import fields, operations, promises, reads, rules, values
+from tests.outside.model import changes, fields, operations, promises, reads, rules
 from tests.outside.model.fields import answer, difference, text_of
 from tests.outside.model.reads import Expected
 from tests.outside.model.rules import Faults
@@ -44,7 +43,7 @@ class Session:
         self.ids: dict[int, str] = {}
         self.steps: list[Step] = []
         self.counts: Counter[str] = Counter()
-        self.once: dict[str, tuple[Step, Node]] = {}
+        self.once: dict[str, tuple[Step, Node | list[Any]]] = {}
         self.shown: list[str] = []
         self.cursors: dict[str, tuple[str, int]] = {}
         self.kept: list[Any] = []
@@ -60,7 +59,9 @@ class Session:
         self.steps.append(step)
         has_move = step["do"] not in ("create", "update")
         text, sent = operations.request(step, f"{PAYLOAD} {MOVED if has_move else ''}", self.ids)
-        self.shown.append(f"server {step['server']}: {text.split('{', 1)[1].split('{')[0].strip()} {_brief(sent)}")
+        self.shown.append(
+            f"server {step['server']}: {text.split('{', 1)[1].split('{')[0].strip()} {operations.brief(sent)}"
+        )
         faults = rules.rules(self.trees, step, self.ids)
         got = self.server(step).ask(text, sent)
         body = got.json
@@ -68,7 +69,7 @@ class Session:
         errors = got.errors
         self.counts[f"{step['do']}, {'dry run' if step.get('dry') else 'rejected' if payload is None else 'made'}"] += 1
         if step.get("once") in self.once:
-            self._repeated(step, payload, errors)
+            self.repeated(step, payload, errors)
         elif faults or payload is None:
             self._rejected(faults, payload, errors)
         elif step.get("dry"):
@@ -91,18 +92,19 @@ class Session:
             if payload["plan"]["nodes"] not in (nodes, 0):
                 self.wrong(promise, nodes, payload)
 
-    def _repeated(self, step: Step, payload: Any, errors: list[Any]) -> None:
+    def repeated(self, step: Step, payload: Any, errors: list[Any]) -> None:
         """ "With an `idempotencyKey` … it is made only once, and every repetition returns the same payload." """
         promise = promises.REPEATED
         first, written = self.once[step["once"]]
+        what = "node" if isinstance(written, dict) else "nodes"
         same = all(first.get(name) == step.get(name) for name in {*first, *step} - {"n", "server"})
         if not same:
             if payload is not None or not errors:
                 self.wrong(promises.ONE_KEY, "an error", payload)
-        elif payload is None or payload["node"] is None:
+        elif payload is None or payload[what] is None:
             self.wrong(promise, written, errors)
         else:
-            found = difference(written, payload["node"])
+            found = difference(written, payload[what])
             if found or errors:
                 self.wrong(promise, *(found[1:] if found else (written, errors)))
 
@@ -112,9 +114,9 @@ class Session:
             self.wrong(promises.ATOMIC, "a node without errors", body)
         if payload.get("move"):
             self._await_move(step, payload["move"])
-        before = self.trees.at(step.get("path"))
+        before = None if step["do"] == "create" else self.trees.at(step["path"])
         former = before["parent"] if before else None
-        expected = _APPLY[step["do"]](self, step, node, before)
+        expected = _applied(self, step, node, before)
         found = difference(expected, {name: value for name, value in node.items() if name in expected})
         if found:
             self.wrong(promises.PAYLOAD, f"{found[0]}: {found[1]!r}", found[2])
@@ -123,7 +125,7 @@ class Session:
             self.wrong(promises.FORMER_PARENT, parent, payload["previousParent"])
         if step.get("once"):
             self.once[step["once"]] = (step, {**expected, "updatedAt": node["updatedAt"]})
-        self._learn_places(step)
+        self.learn_places(step)
 
     def _await_move(self, step: Step, move: Node) -> None:
         """The end of a large move: "Query it if the mutation returned before the end"."""
@@ -135,7 +137,7 @@ class Session:
         if move["state"] != "DONE":
             self.wrong(promises.LARGE_MOVE, "DONE", move)
 
-    def _learn_places(self, step: Step) -> None:
+    def learn_places(self, step: Step) -> None:
         """Where nodes came to among siblings that somebody had reordered; the others have to keep their order."""
         for group, new in self.trees.unplaced.items():
             order = self.trees.siblings[group]
@@ -208,20 +210,14 @@ class Session:
         raise Wrong(f"{promise[0]}: {promise[1]}", self.shown, expected, got)
 
 
-def _brief(sent: dict[str, Any]) -> str:
-    """Variables as JSON, with long runs of one character as its number."""
-    text = re.sub(r"(.)\1{59,}", lambda run: f"{run[1]}[{len(run[0])} times]", json.dumps(sent, ensure_ascii=False))
-    return text if len(text) < 4_000 else text[:4_000] + "…"
+# What mutations do to the model
 
 
-# What each mutation does to the model; each returns the node that its payload must have
-
-
-def _snapshot(session: Session, node: Node) -> Node:
+def snapshot(session: Session, node: Node) -> Node:
     return {**answer(session.trees, node, WRITTEN), "changedBy": None}
 
 
-def _time(session: Session, node: Node) -> str:
+def written_at(session: Session, node: Node) -> str:
     """The time of a write, which has to be now."""
     at = str(node["updatedAt"])
     if abs(datetime.now(UTC) - datetime.fromisoformat(at)) > CLOCK:
@@ -229,77 +225,37 @@ def _time(session: Session, node: Node) -> str:
     return at
 
 
-def _create(session: Session, step: Step, got: Node, before: Node | None) -> Node:
-    trees = session.trees
-    parent = trees.at(step["parent"])
+def check_id(session: Session, step: Step, got: Node) -> None:
+    """The id of a new node is the one that was given, or a new one."""
     id = rules.sent_id(step, session.ids)
     promise = promises.NEW_ID
     if id and got["id"] != f"thing:{id}":
         session.wrong(promise, id, got["id"])
-    if not id and (got["id"] in trees.nodes or got["id"] in trees.deleted):
+    if not id and (got["id"] in session.trees.nodes or got["id"] in session.trees.deleted):
         session.wrong(promise, "a new id", got["id"])
     session.ids[step["n"]] = got["id"]
-    made = trees.create(parent["id"] if parent else None, got["id"], step, _time(session, got))
-    return _snapshot(session, made)
 
 
-def _update(session: Session, step: Step, got: Node, before: Node | None) -> Node:
-    assert before
-    if session.trees.changed(before, step):
-        session.trees.update(before, step, _time(session, got))
-    return _snapshot(session, before)
-
-
-def _rename(session: Session, step: Step, got: Node, before: Node | None) -> Node:
-    assert before
-    if values.normal(step["key"]) != before["key"]:
-        session.trees.move(before, before["parent"], step["key"])
-    return _snapshot(session, before)
-
-
-def _move(session: Session, step: Step, got: Node, before: Node | None) -> Node:
-    assert before
-    to = session.trees.at(step["to"])
-    if (to["id"] if to else None) != before["parent"]:
-        session.trees.move(before, to["id"] if to else None, before["key"])
-    return _snapshot(session, before)
-
-
-def _reorder(session: Session, step: Step, got: Node, before: Node | None) -> Node:
-    assert before
+def _applied(session: Session, step: Step, got: Node, before: Node | None) -> Node:
+    """What a mutation does to the model; the node that its payload must have."""
     trees = session.trees
-    order = list(trees.siblings[(before["parent"], before["level"])])
-    rest = [id for id in order if id != before["id"]]
-    place = 0 if "first" in step else len(rest)
-    for name, more in (("before", 0), ("after", 1)):
-        if name in step:
-            other = trees.at(step[name])
-            assert other
-            place = rest.index(other["id"]) + more
-    rest.insert(place, before["id"])
-    if rest != order:
-        trees.reorder(before, rest)
-    return _snapshot(session, before)
+    if before and step["do"] == "delete":
+        written = snapshot(session, before)
+        changes.make(trees, step, before["id"], "")
+        learn_deletion(session, before["id"])
+        return written
+    is_new = step["do"] == "create"
+    if is_new:
+        check_id(session, step, got)
+    writes = is_new or (step["do"] == "update" and before and trees.changed(before, step))
+    id = got["id"] if before is None else before["id"]
+    changes.make(trees, step, id, written_at(session, got) if writes else "")
+    return snapshot(session, trees.nodes[id])
 
 
-def _delete(session: Session, step: Step, got: Node, before: Node | None) -> Node:
-    assert before
-    written = _snapshot(session, before)
-    session.trees.delete(before, step["policy"], "")
-    gone = (
-        session.servers[0].ask(f"{{ deletedNode(id: {json.dumps(before['id'])}) {{ deletedAt }} }}").data["deletedNode"]
-    )
-    for id, each in session.trees.deleted.items():
+def learn_deletion(session: Session, id: str) -> None:
+    """The time of a deletion, which all have that were deleted with a node."""
+    gone = session.servers[0].ask(f"{{ deletedNode(id: {json.dumps(id)}) {{ deletedAt }} }}").data["deletedNode"]
+    for each in session.trees.deleted.values():
         if each["deletedAt"] == "" and gone:
-            session.trees.deleted[id]["deletedAt"] = gone["deletedAt"]
-    return written
-
-
-_APPLY = {
-    "create": _create,
-    "update": _update,
-    "rename": _rename,
-    "move": _move,
-    "reorder": _reorder,
-    "delete": _delete,
-}
+            each["deletedAt"] = gone["deletedAt"]

@@ -7,6 +7,7 @@ attribute), `revision`, `at` (time of its last revision) and `history` (of revis
 import copy
 from typing import Any
 
+from tests.outside.model.amounts import with_sums
 from tests.outside.model.values import ATTRIBUTES, DEFAULTS, normal, segment, stored
 
 Node = dict[str, Any]
@@ -90,13 +91,13 @@ class Trees:
         return node
 
     def update(self, node: Node, step: Node, at: str) -> None:
-        self._content(node, step, at, step["values"])
+        self._content(node, step, at, with_sums(node, step))
         self._log(self.path(node), "UPDATED", node)
 
     def changed(self, node: Node, step: Node) -> bool:
         """Whether an update changes anything: "Each change of a node's name or attributes makes a revision"."""
         copied = copy.deepcopy(node)
-        self._content(copied, step, "", step["values"])
+        self._content(copied, step, "", with_sums(node, step))
         return any(copied[part] != node[part] for part in ("name", "names", "values"))
 
     def _content(self, node: Node, step: Node, at: str, values: Node) -> None:
