@@ -1,8 +1,10 @@
 """`clade edit`: the edits of a file of JSON lines, each line one transaction, in the order of the file."""
 
 import asyncio
+import itertools
 import json
 import random
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from commands import edit
+from commands import edit, interrupt
 from store.connect import open_store
 from store.errors import BadInput, Unavailable, Uncertain
+from store.metadata import moves
 from store.sqlite.store import SQLiteStore
 from tests import invariants
 from tests.cli import app_of
@@ -185,6 +188,7 @@ def test_a_line_after_a_large_move_sees_its_end(
 ) -> None:
     monkeypatch.setenv("CLADE_REQUEST_SECONDS", "0.5")  # which a large move waits for, and
     monkeypatch.setenv("CLADE_SETTLE_SECONDS", "0")
+    monkeypatch.setattr(moves, "MARGIN_SECONDS", 0.0)
     nodes = [created("A"), created("B"), created("A/X"), *[created(f"A/X/{number}", "product") for number in range(12)]]
     assert edits(nodes).exit_code == 0
     monkeypatch.setattr(SQLiteStore, "max_commit_changes", 24)
@@ -211,30 +215,61 @@ def test_a_run_is_repeated_by_its_key_and_makes_each_line_once(clade: Clade, edi
     assert sorted(exported(clade)) == ["A", "A/T"]
 
 
+@pytest.fixture
+def at_commit(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
+    """Has a function called at the third of the commits, which hold 60 changes each."""
+    commit, calls = SQLiteStore.commit, itertools.count(1)
+
+    def call(work: Callable[[], None]) -> None:
+        async def committed(self: SQLiteStore, changes: Any) -> None:
+            if next(calls) == 3:
+                work()
+                await asyncio.sleep(0.01)
+            await commit(self, changes)
+
+        monkeypatch.setattr(SQLiteStore, "commit", committed)
+        monkeypatch.setattr(SQLiteStore, "max_commit_changes", 60)
+
+    return call
+
+
+LINES: list[Line] = [created(f"N{number:02}") for number in range(70)]
+AtCommit = Callable[[Callable[[], None]], None]
+
+
 @pytest.mark.parametrize(
     ("error", "says"), [(Unavailable("Gone."), True), (Uncertain("Gone."), True), (RuntimeError(), False)]
 )
 def test_after_an_outage_no_line_is_begun(
-    clade: Clade, edits: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, error: Exception, says: bool
+    clade: Clade, edits: Callable[..., Result], at_commit: AtCommit, error: Exception, says: bool
 ) -> None:
-    lines: list[Line] = [created(f"N{number:02}") for number in range(70)]
-    commit, calls = SQLiteStore.commit, 0
+    def fail() -> None:
+        raise error
 
-    async def failing(self: SQLiteStore, changes: Any) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise error
-        await commit(self, changes)
-
-    monkeypatch.setattr(SQLiteStore, "commit", failing)
-    monkeypatch.setattr(SQLiteStore, "max_commit_changes", 60)
-    done = edits(lines)
-    monkeypatch.undo()
+    at_commit(fail)
+    done, made = edits(LINES), sorted(exported(clade))
     assert done.exception is error, done.output
+    assert 10 < len(made) < 30
+    assert made == [f"N{number:02}" for number in range(len(made))]
+    way = f"{len(made)} lines done, 0 of them rejected. Continue after line {len(made)}."
+    assert (way in done.stderr) == says, done.stderr
+    assert edits(LINES[len(made) :]).exit_code == 0
+    assert len(exported(clade)) == len(LINES)
+
+
+def test_ctrl_c_ends_the_command_when_what_has_begun_is_made(
+    clade: Clade, edits: Callable[..., Result], at_commit: AtCommit
+) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    at_commit(lambda: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        interrupt.catch()
+        done = edits(LINES, "--idempotency-key", "one")
+    finally:
+        signal.signal(signal.SIGINT, handler)
     made = len(exported(clade))
-    assert 10 < made < 30
-    assert sorted(exported(clade)) == [f"N{number:02}" for number in range(made)]
-    assert (f"{made} lines done, 0 of them rejected. Continue after line {made}." in done.stderr) == says, done.stderr
-    assert edits(lines[made:]).exit_code == 0
-    assert len(exported(clade)) == len(lines)
+    says = f"Stopped: {made} lines done, 0 of them rejected. Run the same command to continue.\n"
+    assert (done.exit_code, done.stderr, made % 30) == (interrupt.EXIT_INTERRUPTED, says, 0)
+    again = edits(LINES, "--idempotency-key", "one")
+    assert f"made: {70 - made} ({70 - made} nodes)\nmade before, by this idempotency key: {made}\n" in again.stdout

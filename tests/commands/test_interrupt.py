@@ -5,7 +5,6 @@ and the same command continues.
 import asyncio
 import json
 import os
-import re
 import signal
 import uuid
 from collections.abc import Callable
@@ -157,23 +156,3 @@ async def test_an_import_that_its_engine_leaves_says_how_to_continue(
         proxy.mend()
         assert (await clade.run(*IMPORT))[0] == 0
         assert "no findings" in (await clade.run("check", "location"))[1]
-
-
-async def test_edits_that_are_interrupted_say_after_which_line_to_continue(
-    engine: Engine, table: Callable[[Proxy], Table]
-) -> None:
-    async with Proxy(engine.url) as proxy:
-        clade = table(proxy)
-        lines = [{"create": {"key": f"N{n}", "name": "N", "attributes": {"country": {}}}} for n in range(70)]
-        written = [f"{json.dumps(line)}\n" for line in lines]
-        (clade.folder / "edits.jsonl").write_text("".join(written))
-        proxy.spoil("TransactWriteItems", passed, passed, clade.sends(signal.SIGINT, signal.SIGINT))
-        status, _, said = await clade.run("edit", "location", "edits.jsonl")
-        match = re.fullmatch(r"Stopped: (\d+) lines done, 0 of them rejected\. Continue after line \1\.\n", said)
-        assert (status, match is not None) == (130, True), said
-        done = int(match[1]) if match else 0
-        assert 30 <= done < 70
-        (clade.folder / "rest.jsonl").write_text("".join(written[done:]))
-        words = ["edit", "location", str(clade.folder / "rest.jsonl"), "--store", clade.url]
-        rest = await asyncio.to_thread(CliRunner().invoke, app_of(words[:1]), words)
-        assert (rest.exit_code, f"made: {70 - done} " in rest.output) == (0, True), rest.output
