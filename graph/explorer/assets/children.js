@@ -32,8 +32,8 @@ export class Children {
   /** How many new ones there were. */
   added = 0;
 
-  /** @param {Api} api @param {Hierarchy} hierarchy @param {() => void} onChange */
-  constructor(api, hierarchy, onChange) {
+  /** @param {{api: Api, hierarchy: Hierarchy}} options @param {() => void} onChange */
+  constructor({ api, hierarchy }, onChange) {
     this.api = api;
     this.hierarchy = hierarchy;
     this.onChange = onChange;

@@ -53,7 +53,10 @@ function WriteDialog({ options, onClose }) {
   const Step = { reading: Reading, form: Editing, busy: Editing, conflict: Conflict, moving: Progress, deleted: Deleted }[session.step];
   const find = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (dialog.current?.querySelector(selector) ?? null);
   useEffect(() => find("form input, form select, .primary, button")?.focus(), [Step]);
-  useEffect(() => find("[aria-invalid=true]")?.focus(), [session.errors]);
+  useEffect(() => {
+    find(".write-error[role=alert]")?.scrollIntoView({ block: "nearest" });
+    find("[aria-invalid=true]")?.focus();
+  }, [session.errors]);
   useEffect(() => find(".write-rows tbody tr:last-child input")?.focus(), [session.children.added]);
   useEffect(() => find(".write-plan")?.scrollIntoView({ block: "nearest" }), [session.plan]);
   const [isAsking, setAsking] = useState(false);
@@ -134,18 +137,19 @@ const Problem = ({ session: { errors, isUnknown } }) => errors[""] && html`<p cl
 
 /** What a mutation would change. @param {Props} props */
 function Forecast({ session }) {
-  const { plan, path, sent } = session;
-  if (!plan) return null;
-  return html`<section class="write-plan">
+  const { plan, sent } = session;
+  return plan && html`<section class="write-plan">
     <h3>Preview</h3>
-    ${sent.map((edit) => html`<${Change} key=${edit.id} session=${session} edit=${edit} parent=${edit.id ? path : edit.node?.path} />`)}
+    ${sent.map((edit) => html`<${Change} key=${edit.id} session=${session} edit=${edit} />`)}
     <p class="write-hint">${quantity(plan.nodes, "node")} in ${quantity(plan.transactions, "transaction")},
       about ${quantity(plan.writeUnits, "write unit")} of DynamoDB. Nothing is written yet.</p>
   </section>`;
 }
 
-/** What one edit would change; `parent` is the path of a new node's parent. @param {Props & {edit: Edit, parent?: string}} props */
-function Change({ session: { options: { hierarchy } }, edit: { id, verb, node, draft }, parent }) {
+/** What one edit would change. @param {Props & {edit: Edit}} props */
+function Change({ session, edit: { id, verb, node, draft, input } }) {
+  const { hierarchy } = session.options;
+  const parent = (id && /** @type {any} */ (input.parent)?.path) || session.node?.path;
   const below = node?.descendantCount ? quantity(node.descendantCount, "descendant") : "";
   const to = verb === "rename" ? [parentOf(node?.path ?? ""), draft.key] : [draft.to, node?.key];
   const level = levelOf(hierarchy, verb === "create" ? draft.level : node?.level ?? "");
@@ -254,18 +258,13 @@ export class WriteSession {
     this.form = FORMS[options.verb];
     this.onChange = onChange;
     this.onDone = onDone;
-    this.children = new Children(options.api, options.hierarchy, onChange);
+    this.children = new Children(options, onChange);
   }
 
   /** The levels of the children that this dialog offers. */
   get levels() {
     const { hierarchy, verb } = this.options;
     return ["create", "update"].includes(verb) && this.draft ? levelsBelow(hierarchy, /** @type {any} */ (this.draft)) : [];
-  }
-
-  /** The path of the node, as it will be of a new one. */
-  get path() {
-    return this.options.verb === "create" ? childPath(this.node?.path, this.draft?.key) : this.node?.path;
   }
 
   /** @param {Partial<WriteSession>} state */
@@ -320,16 +319,13 @@ export class WriteSession {
 
   /** Say what is wrong before anything is sent. @param {Record<string, string>} errors by field, those that the browser found */
   refuse(errors) {
-    this.#tell({ ...this.#faults(), ...errors });
-  }
-
-  #faults() {
+    let others = {};
     try {
       this.#edits();
-      return {};
     } catch (error) {
-      return /** @type {FieldErrors} */ (error).errors;
+      others = /** @type {FieldErrors} */ (error).errors;
     }
+    this.#tell({ ...others, ...errors });
   }
 
   /** The node of the dialog, as its children are. @returns {Row} */
@@ -348,7 +344,7 @@ export class WriteSession {
       try {
         const changed = FORMS[row.verb].input({ hierarchy, node: row.node, draft: row.draft });
         const isNew = row.verb === "create";
-        const place = isNew ? row.id && { parent: verb === "create" ? { path: this.path } : { id: this.node?.id } }
+        const place = isNew ? row.id && { parent: verb === "create" ? { path: childPath(this.node?.path, this.draft?.key) } : { id: this.node?.id } }
           : { node: { id: row.node?.id }, expectedRevision: row.node?.revision };
         if (Object.keys(changed).length) edits.push({ ...row, kind: FORMS[row.verb].kind ?? row.verb, input: { ...changed, ...place } });
       } catch (error) {
@@ -378,9 +374,7 @@ export class WriteSession {
       const edits = this.sent = this.#edits();
       const [first] = edits;
       if (!first) throw new FieldErrors({ "": "Nothing is changed yet." });
-      if (edits.length > MAX_EDITS) {
-        throw new FieldErrors({ "": `${edits.length} changes are too many, ${MAX_EDITS} can be written at once. Undo some, and make them afterwards.` });
-      }
+      if (edits.length > MAX_EDITS) throw new FieldErrors({ "": `${edits.length} changes are too many; undo some, since ${MAX_EDITS} can be written at once.` });
       const [document, given] = edits.length > 1 ? [batch(hierarchy), { edits: edits.map(({ kind, input }) => ({ [kind]: input })) }]
         : [mutation(hierarchy, first.verb), { input: first.input }];
       const variables = { ...given, dryRun, ...(!dryRun && { idempotencyKey: this.#key }) };
@@ -401,24 +395,23 @@ export class WriteSession {
     /** @type {Record<string, string>} */
     const errors = {};
     for (const { field, message, code, edit } of faults) {
-      const row = this.sent[edit ?? 0];
-      const { id, draft } = row;
-      const theirs = code === "CONFLICT" ? await this.#theirs(row) : null;
-      if (theirs && !id) return this.#set({ theirs, step: "conflict" });
+      const row = this.sent.length === 1 ? this.sent[0] : this.sent[edit ?? NaN]; // none for what is wrong with all
+      const theirs = row && code === "CONFLICT" ? await this.#theirs(row) : null;
+      if (theirs && !row.id) return this.#set({ theirs, step: "conflict" });
       // An attribute has one field, whatever element or part of its value is at fault.
       const part = (field?.[0] === "attributes" ? field[2] : field?.[0]) ?? "";
-      const name = nameIn(row, part === "position" ? (draft.beside ? "beside" : "side") : part);
+      const name = row ? nameIn(row, part === "position" ? (row.draft.beside ? "beside" : "side") : part) : "";
       const text = theirs ? this.children.rebase(/** @type {any} */ (row), theirs) : plainly(message);
-      errors[name] = [errors[name], id && !name ? `${titleOf(row)}: ${text}` : text].filter(Boolean).join(" ");
+      errors[name] = [errors[name], row?.id && !name ? `${titleOf(row)}: ${text}` : text].filter(Boolean).join(" ");
     }
     this.#tell(errors);
   }
 
   /** A node as somebody else wrote it meanwhile; null where nobody did. @param {Row} row */
   async #theirs({ verb, node }) {
-    const { api, hierarchy } = this.options;
-    const now = verb !== "create" && node ? await read(api, hierarchy, { id: node.id }, node.level).catch(() => null) : null;
-    return now && now.revision !== node?.revision ? now : null;
+    if (verb === "create" || !node) return null;
+    const now = await read(this.options.api, this.options.hierarchy, { id: node.id }, node.level).catch(() => null);
+    return now && now.revision !== node.revision ? now : null;
   }
 
   /** Show errors, those of children with their level. @param {Record<string, string>} errors */
@@ -436,7 +429,7 @@ export class WriteSession {
     const place = ABOUT_EDIT.exec(error.message)?.[1];
     const row = this.sent.length === 1 ? this.sent[0] : this.sent[Number(place ?? NaN)];
     const words = new Set(error.message.match(/\w+/g));
-    const field = row ? fieldsOf(row).find((name) => words.has(name) || words.has(snake(name))) ?? "" : "";
+    const field = row ? fieldsOf(row).find((name) => words.has(name) || words.has(name.replace(/[A-Z]/g, "_$&").toLowerCase())) ?? "" : "";
     this.#tell({ [row ? nameIn(row, field) : ""]: plainly(error.message) });
   }
 
@@ -506,9 +499,6 @@ const nameIn = (row, field) => (fieldsOf(row).includes(field) ? `${row.id && `${
 
 /** The row and the name of a field; without a row it is one of the dialog's node. @param {string} field */
 const fieldIn = (field) => ({ id: field.slice(0, Math.max(0, field.lastIndexOf("."))), name: field.slice(field.lastIndexOf(".") + 1) });
-
-/** @param {string} name */
-const snake = (name) => name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
 
 /** A message of the server in words of forms. @param {string} message */
 function plainly(message) {

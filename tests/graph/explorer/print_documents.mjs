@@ -10,8 +10,8 @@ const [reading, writing] = [2, 3].map((place) => process.argv[place] ? JSON.pars
 const all = reading.map((one) => [one.name.toLowerCase(), documents(one)]);
 const dialogs = [CHANGES, forms.PROGRESS];
 for (const hierarchy of writing) {
-  dialogs.push(forms.childrenOfLevel(hierarchy), forms.rootsOfLevel(hierarchy), childrenWith(hierarchy));
+  dialogs.push(forms.batch(hierarchy), forms.childrenOfLevel(hierarchy), forms.rootsOfLevel(hierarchy), childrenWith(hierarchy));
   for (const verb of Object.keys(forms.FORMS)) dialogs.push(forms.mutation(hierarchy, verb));
-  for (const level of hierarchy.levels) dialogs.push(forms.content(hierarchy, level), history(hierarchy, level));
+  for (const level of hierarchy.levels) dialogs.push(forms.content(hierarchy, level), forms.childrenContent(hierarchy, level), history(hierarchy, level));
 }
 console.log(JSON.stringify({ hierarchies: HIERARCHIES, documents: Object.fromEntries(all), writing: dialogs }));

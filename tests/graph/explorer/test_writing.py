@@ -33,14 +33,7 @@ READ = """query ($path: Path!) { node: location(path: $path) { name names { lang
 
 
 def test_a_node_is_created_edited_restored_renamed_moved_and_deleted_each_after_its_preview(url, visit, country):
-    page = visit(url, "#location")
-    opened(page, "Add root…")
-    fill(page, Key=f"N{country}", Name="New root")
-    preview(page)
-    press(page, "Create")
-    expect_at(page, f"N{country}")
-    expect(line(page, "New root")).to_be_visible()
-
+    page = visit(url, f"#location/{country}")
     opened(page, "Add child…")
     page.get_by_label("Level", exact=True).select_option("CITY")
     expect_told_at(
@@ -51,7 +44,7 @@ def test_a_node_is_created_edited_restored_renamed_moved_and_deleted_each_after_
     fill(page, Latitude="")
     page.get_by_role("button", name="Add a language").click()
     fill(page, Key="New", Name=EVIL, Population="12", Language="de", Text_in_de="Neu")
-    path = f"N{country}/New"
+    path = f"{country}/New"
     assert f"{path} is created. Level: city." in preview(page)
     assert page.inner_text(".write-plan dl").split("\n") == ["Name", EVIL, "Name (de)", "Neu", "Population", "12"]
     assert ask(url, READ, path=path) == {"node": None}
@@ -79,33 +72,34 @@ def test_a_node_is_created_edited_restored_renamed_moved_and_deleted_each_after_
 
     opened(page, "Rename…")
     fill(page, Key="Newer")
-    assert f"{path} → N{country}/Newer" in preview(page)
+    assert f"{path} → {country}/Newer" in preview(page)
     press(page, "Rename")
-    expect_at(page, f"N{country}/Newer")
-    opened(page, "Move…")
-    fill(page, New_parent=country)
-    assert f"N{country}/Newer → {country}/Newer" in preview(page)
-    press(page, "Move")
     expect_at(page, f"{country}/Newer")
+    opened(page, "Move…")
+    fill(page, New_parent=f"{country}/S")
+    assert f"{country}/Newer → {country}/S/Newer" in preview(page)
+    press(page, "Move")
+    path = f"{country}/S/Newer"
+    expect_at(page, path)
     # Where the page hears of the move before the answer comes, it is there already, and the button keeps the focus.
     opener = page.get_by_role("button", name="Move…")
     expect(page.locator(":focus").and_(heading(page).or_(opener))).to_be_visible()
 
     opened(page, "Delete…")
-    assert f"{country}/Newer is deleted." in preview(page)
+    assert f"{path} is deleted." in preview(page)
     assert page.inner_text(".write-plan dl").split("\n") == ["Name", EVIL, "Name (de)", "Neu", "Population", "12"]
     press(page, "Delete")
     press(page, "Undo…")
     plan(page)
-    assert ask(url, READ, path=f"{country}/Newer") == {"node": None}
+    assert ask(url, READ, path=path) == {"node": None}
     press(page, "Create")
-    expect_at(page, f"{country}/Newer")
-    assert ask(url, READ, path=f"{country}/Newer")["node"]["revision"] == 4
+    expect_at(page, path)
+    assert ask(url, READ, path=path)["node"]["revision"] == 4
     opened(page, "Delete…")
     preview(page)
     press(page, "Delete")
     press(page, "Close")
-    expect_at(page, country)
+    expect_at(page, f"{country}/S")
     expect(heading(page)).to_be_focused()
     expect(line(page, EVIL)).to_have_count(0)
     assert page.locator("img").count() == 0
@@ -138,7 +132,6 @@ def test_a_path_is_completed_as_typed_siblings_are_reordered_and_what_is_dropped
     assert [one["key"] for one in state["children"]["nodes"]] == ["Oma", "City", "Lincoln", "Om/50%", "Omaha"]
     line(page, "State").locator(".name").drag_to(line(page, f"Z{country}").locator(".name"))
     assert f"{country}/S → Z{country}/S, with 5 descendants" in plan(page)
-    assert violations(page) == []
     press(page, "Move")
     expect_at(page, f"Z{country}/S")
     assert ask(url, READ, path=f"Z{country}/S/City")["node"]["name"] == "City"
@@ -189,7 +182,6 @@ def test_every_kind_of_attribute_is_written_and_what_is_refused_stays_as_it_was_
     page = visit(url, "#place/Mall")
     opened(page, "Edit…")
     expect_told_at(page, Floors=("0", "0 is less than the minimum 1"))
-    expect_told_at(page, Floors=("10", "10 is more than the maximum 9"))
     expect_told_at(page, Floors=("2.5", "“2.5” is no whole number."))
     expect_refused_at(page, "Site", "example", "typeMismatch", type="url")
     expect_refused_at(page, "Name", "", "valueMissing")
