@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from operator import itemgetter
@@ -148,8 +148,10 @@ class Known:
     def free(self, parent: Path) -> list[str]:
         return [key for key in KEYS if self.at((*parent, key)) is None]
 
-    def relocate(self, source: Path, target: Path) -> None:
-        for one in self.below(source):
+    def relocate(self, ways: Mapping[Path, Path]) -> None:
+        """Move subtrees from paths to others, all at once."""
+        moved = [(one, source, target) for source, target in ways.items() for one in self.below(source)]
+        for one, source, target in moved:
             seen = self.nodes[one]
             self.left.append(seen.path)
             self.touched.add(one)
@@ -166,16 +168,15 @@ class Known:
         elif verb == "update":
             self.nodes[one] = Seen(path, self.nodes[one].is_rack, node["revision"])
         elif verb == "move" and before != path:
-            self.relocate(before or (), path)
+            self.relocate({before or (): path})
         elif verb == "delete":
             children = [other for other in self.below(path) if len(self.nodes[other].path) == len(path) + 1]
             for gone in [one] if given["policy"] == "REPARENT" else self.below(path):
                 self.touched.add(gone)
                 self.gone[gone] = self.nodes.pop(gone)
                 self.ended.add(gone)
-            for child in children if given["policy"] == "REPARENT" else []:
-                source = self.nodes[child].path
-                self.relocate(source, (*path[:-1], source[-1]))
+            sources = [self.nodes[child].path for child in children if given["policy"] == "REPARENT"]
+            self.relocate({source: (*path[:-1], source[-1]) for source in sources})
 
 
 class RandomEdits:
