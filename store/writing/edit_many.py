@@ -24,7 +24,7 @@ from store.model.keys import Key, KeyRange, Path, id_key, log_key, tree_version_
 from store.model.records import MAX_BATCH_BYTES, Change, Item, Put, Record, canonical_item, key_of
 from store.writing.create_update import Create
 from store.writing.derived import MAX_LOGGED_RANKS, check_log
-from store.writing.edit import Ahead, Edit
+from store.writing.edit import UNUSABLE, Ahead, Edit
 from store.writing.move_delete import Delete as Deletion
 from store.writing.move_delete import Move, Policy
 from store.writing.reads import MAX_NODES, MAX_READ_UNITS, Reader, Rights, WriteContext, WriteOverlay
@@ -123,14 +123,10 @@ def _may_follow(fault: Fault, edit: Edit, ids: Sequence[str], failed: Iterable[E
 
 
 def _places(edit: Edit) -> list[Path]:
-    """The paths that an edit is about."""
-    places = [edit.path]
-    if isinstance(edit, Move):
-        places += [
-            edit.target,
-            *([] if edit.position is None or edit.position.beside is None else [edit.position.beside]),
-        ]
-    return places
+    """The paths that an edit is about, without those of nodes that are not found."""
+    beside = edit.position.beside if isinstance(edit, Move) and edit.position is not None else None
+    target = edit.target if isinstance(edit, Move) else None
+    return [path for path in (edit.path, target, beside) if path and path[0] != UNUSABLE]
 
 
 class Batch:
