@@ -258,6 +258,23 @@ def some_where(
     return found
 
 
+def size_of(where: Arguments) -> int:
+    """How many conditions it has: "each operator of a field is one, and each empty object or list; `near` and `search`
+    count as five" (lists.md).
+    """
+    sizes = {"near": 5, "search": 5}
+    total = 0
+    for name, inner in where.items():
+        parts = inner if isinstance(inner, list) else [inner]
+        if name == "children":
+            parts = [inner[one] for one in ("some", "none") if one in inner]
+        if name in ("and", "or", "not", "children"):
+            total += sum(map(size_of, parts)) or 1
+        else:
+            total += sizes.get(name, len(inner))
+    return total or 1
+
+
 def some_near(chance: random.Random) -> Arguments:
     """A circle around a place that nodes have, or one beside it."""
     latitude, longitude = [chance.choice(values.CHOICES[name]) for name in LOCATION]

@@ -16,6 +16,7 @@ from tests.outside.model.conditions import (
     outcome_of,
     place_of,
     several,
+    size_of,
     some_near,
     some_where,
     value_of,
@@ -24,6 +25,7 @@ from tests.outside.model.folding import sort_text
 from tests.outside.model.rules import UNDER
 from tests.outside.model.trees import LEVELS, NEVER_ROOTS, Node, Trees
 
+MAX_CONDITIONS = 50
 ORDER_FIELDS = {
     "NAME": "name", "LEVEL": "level", "CHILD_COUNT": "childCount", "UPDATED_AT": "updatedAt",
     "NOTE": "note", "TEXT": "text", "REQUIRED_FLAG": "requiredFlag", "SMALL": "small", "LARGE": "large",
@@ -160,7 +162,8 @@ def some_arguments(chance: random.Random, trees: Trees, kind: str, nodes: list[N
     if kind == "descendants" and chance.random() < 0.3:
         found["maxDepth"] = chance.choice((1, 1, 2, 3, 40))
     if chance.random() < 0.45:
-        found["where"] = some_where(chance, trees, nodes, 2)
+        where = some_where(chance, trees, nodes, 2)
+        found["where"] = where if size_of(where) <= MAX_CONDITIONS else {}
     if chance.random() < 0.5:
         orders = _some_orders(chance, found.get("where", {}))
         found["orderBy"] = orders[0] if len(orders) == 1 and chance.random() < 0.5 else orders
