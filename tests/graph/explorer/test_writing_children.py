@@ -85,6 +85,7 @@ def test_a_node_and_its_children_are_written_as_one_or_not_at_all_and_nothing_ty
     expect(row(page, "C03").get_by_label("Population")).to_be_focused()
     assert violations(page, "dialog") == []
     press(page, "Keep C 5")
+    expect(row(page, "C05").get_by_label("Name")).to_be_focused()
     row(page, "C03").get_by_label("Population").fill("3")
     key.fill("C02")  # which the deletion makes free
     document, variables = sent_by(page, "Preview")
@@ -146,6 +147,9 @@ def test_children_of_several_levels_limits_and_rights_of_one_form(url, visit, co
     press(page, "Parts")
     expect(page.locator(".write-children > .write-hint")).to_contain_text("The first 100 of 130 parts.")
     fill_own(page, "Other shelf")
+    row(page, "W002").get_by_label("Count").fill('{"numbre": 1}')
+    press(page, "Preview")
+    expect_said(row(page, "W002").get_by_label("Count"), "There is no “numbre” here.")
     page.evaluate("document.querySelectorAll('tbody [aria-label^=Delete]').forEach((button) => button.click())")
     press(page, "Preview")
     expect(page.get_by_role("alert")).to_have_text(re.compile("101 changes are too many; undo some"))
