@@ -39,6 +39,7 @@ COMMANDS = {
             "commands.importing.command:ImportCommand",
         ),
         "export": Command("commands.copies:export_file", "Write the nodes of a hierarchy or of a subtree."),
+        "edit": Command("commands.edit:edit", "Create, update, move and delete nodes by a file of JSON lines."),
         "delete": Command("commands.delete:delete", "Delete a node, alone or with its descendants."),
         "tree": Command("commands.tree:tree", "Show a node and its descendants, or the served hierarchies."),
     },

@@ -25,10 +25,10 @@ ORDER = {
     "reading api_keys writing checking transfer",
     "resolvers": "access sorting session lists children descendants roots ancestors planner "
     "lookup search pages trees history changes mutations dataloaders",
-    "graph": "errors hosts operation settings hierarchies types federation schema observability auth execution "
+    "graph": "errors hosts operation settings hierarchies types federation schema edits observability auth execution "
     "explorer server app",
-    "commands": "output interrupt common table importing check copies demo keys schema tree delete protocol server "
-    "forkserver serve main",
+    "commands": "output interrupt common table importing check copies demo keys schema tree delete edit protocol "
+    "server forkserver serve main",
     "clade": "demo",
 }
 """The packages and modules of each top folder, lowest first: each imports only from those before it."""

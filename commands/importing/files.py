@@ -246,8 +246,8 @@ class Source(NamedTuple):
         return self.folder / f"{stem.encode()[:MAX_NAME_BYTES].decode(errors='ignore')}.rejected{ending}"
 
 
-def check_address(address: str) -> None:
-    """Raise BadInput for what is neither a file, a folder nor the standard input.
+def check_address(address: str, command: str) -> None:
+    """Raise BadInput for what is neither a file, a folder nor the standard input, from which the command reads.
 
     Unlike those of `Path`, the functions of `os.path` take an address that is longer than a file's name may be.
     """
@@ -255,13 +255,12 @@ def check_address(address: str) -> None:
         return
     if os.path.exists(address):
         raise BadInput(
-            f"{shorten(address, 200)} is a pipe or a device, which can be read only once; pipe it in: "
-            "clade import HIERARCHY - --format csv < FILE."
+            f"{shorten(address, 200)} is a pipe or a device, which can be read only once; pipe it in: {command} < FILE."
         )
     if "://" in address:
         raise BadInput(
-            f"{shown_address(address)} is an address, and only files are imported; download it, or pipe it in: "
-            "curl -fL ADDRESS | clade import HIERARCHY - --format csv."
+            f"{shown_address(address)} is an address, and only files are read; download it, or pipe it in: "
+            f"curl -fL ADDRESS | {command}."
         )
     raise typer.BadParameter(f"file '{shorten(address, 200)}' does not exist.", param_hint="FILE")
 
@@ -285,7 +284,7 @@ def _copy_stdin(target: BinaryIO) -> None:
     while block := sys.stdin.buffer.read(BLOCK_BYTES):
         size += len(block)
         if size > MAX_BYTES:
-            raise BadInput(f"The standard input has more than {MAX_BYTES:,} bytes; import it as a file.")
+            raise BadInput(f"The standard input has more than {MAX_BYTES:,} bytes; give it as a file.")
         target.write(block)
 
 

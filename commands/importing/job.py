@@ -343,7 +343,7 @@ class ImportJob:
             if reasons and not self.dry_run:
                 self._write_rejected(target, rejected, reasons)
                 written = str(target)
-            elif not self.dry_run and _is_file_of_rejected_rows(target, rejected):
+            elif not self.dry_run and is_file_of_rejected_rows(target, rejected):
                 target.unlink()  # of an earlier import
         except BadInput as error:
             say(error, err=True)
@@ -357,7 +357,7 @@ class ImportJob:
 
     def _write_rejected(self, target: Path, rejected: RejectedRows, reasons: dict[int, str]) -> None:
         """Write the rows with `reasons` by row number. Raises BadInput if the name belongs to anything else."""
-        if os.path.lexists(target) and not _is_file_of_rejected_rows(target, rejected):
+        if os.path.lexists(target) and not is_file_of_rejected_rows(target, rejected):
             raise BadInput(f"{target} is not a file of rejected rows; move it away and import again.")
         with output_file(target) as output:
             output.write(rejected.head)
@@ -377,7 +377,7 @@ async def _has_table(url: str) -> bool:
         return False
 
 
-def _is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
+def is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
     """Whether this is a regular file that an import may replace: empty, or begun as one of rejected rows."""
     if target.is_symlink() or not target.is_file():
         return False
@@ -399,7 +399,7 @@ def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: T
         raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
     if address.startswith(SCHEME):
         return _import_table(given, options, table_options, job)
-    check_address(address)
+    check_address(address, "clade import HIERARCHY - --format csv")
     if is_table(address, table_options):
         return _import_table(given, options, table_options, job)
     if table_options.skip or table_options.ttl or table_options.keep_deleted:

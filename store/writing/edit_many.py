@@ -15,7 +15,7 @@ from msgspec.structs import replace as with_key
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import CladeError, Fault, FaultList, Faults, Forbidden, NotEmpty, NotFound, TooLarge
+from store.errors import AlreadyExists, CladeError, Fault, FaultList, Faults, Forbidden, NotEmpty, NotFound, TooLarge
 from store.metadata.history import current_key, former_key
 from store.metadata.tree_version import Event
 from store.model.attributes import Value
@@ -25,7 +25,8 @@ from store.model.records import MAX_BATCH_BYTES, Change, Item, Put, Record, cano
 from store.writing.create_update import Create
 from store.writing.derived import MAX_LOGGED_RANKS, check_log
 from store.writing.edit import Ahead, Edit
-from store.writing.move_delete import Move
+from store.writing.move_delete import Delete as Deletion
+from store.writing.move_delete import Move, Policy
 from store.writing.reads import MAX_NODES, MAX_READ_UNITS, Reader, Rights, WriteContext, WriteOverlay
 from store.writing.transaction import EditedNode, TransactionBuilder
 
@@ -97,29 +98,39 @@ class EditMany:
 
 
 def _may_follow(fault: Fault, edit: Edit, ids: Sequence[str], failed: Iterable[Edit]) -> bool:
-    """Whether a fault may follow from edits that failed before: its edit names a place at or below one of theirs, one
-    of the `ids` that they would have given, or has children since one of them left them there.
+    """Whether a fault may follow from edits that failed before.
+
+    Its edit names a place at or below one of theirs, a node that they would have put there, or one of the `ids` that
+    they would have given; or it meets what they would have taken away: children, or an id.
     """
     paths = _places(edit)
     for other in failed:
-        if isinstance(other, Create) and f"{other.hierarchy.name}:{other.node_id}" in ids:
+        is_above = any(place[: len(path)] == path for path in paths for place in _places(other))
+        if any(path[: len(place)] == place for path in paths for place in _places(other)):
             return True
-        for place in _places(other):
-            if any(path[: len(place)] == place for path in paths):
+        match other, fault:
+            case Create(node_id=node_id), _ if f"{other.hierarchy.name}:{node_id}" in ids:
                 return True
-            if (
-                isinstance(fault, NotEmpty)
-                and not isinstance(other, Create)
-                and any(place[: len(path)] == path for path in paths)
-            ):
+            case Move() | Deletion(), NotEmpty() if is_above:
                 return True
+            case Deletion(), AlreadyExists(field=("id",)):
+                return True
+            case Deletion(policy=Policy.REPARENT), NotFound():
+                above = other.path[:-1]
+                if any(path[: len(above)] == above for path in paths):
+                    return True
     return False
 
 
 def _places(edit: Edit) -> list[Path]:
     """The paths that an edit is about."""
-    beside = edit.position.beside if isinstance(edit, Move) and edit.position is not None else None
-    return [edit.path, *([edit.target] if isinstance(edit, Move) else []), *([beside] if beside else [])]
+    places = [edit.path]
+    if isinstance(edit, Move):
+        places += [
+            edit.target,
+            *([] if edit.position is None or edit.position.beside is None else [edit.position.beside]),
+        ]
+    return places
 
 
 class Batch:

@@ -77,7 +77,7 @@ class EditResult:
 
     With a `move` the edit takes more than one transaction: its node is as it will be when the move is committed. It
     `is_repeated` where it is that of the same request before; with a `refusal` the caller may not have it now, and its
-    nodes have no content.
+    nodes have no content. `written` is the number of nodes that this request wrote.
     """
 
     nodes: Sequence[EditedNode]
@@ -85,6 +85,7 @@ class EditResult:
     move: Move | None = None
     is_repeated: bool = False
     refusal: CladeError | None = None
+    written: int = 0
 
     @property
     def record(self) -> Record:

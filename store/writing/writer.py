@@ -69,6 +69,29 @@ class Writer:
             raise job.refusal
         return replace(result, move=job.move)
 
+    async def write_in_order(
+        self, edits: Sequence[tuple[Edit | EditMany, EditOptions]], reads: ReadUsage
+    ) -> list[EditResult | BaseException]:
+        """The results or errors of edits that are made in this order, whatever their trees, and committed in groups.
+
+        After an outage or a defect no more are begun; they are CancelledErrors. A large move is only registered, so an
+        edit after it may meet it.
+        """
+        requests = [EditRequest(edit, reads, options) for edit, options in edits]
+
+        def stop(result: asyncio.Future[EditResult]) -> None:
+            error = None if result.cancelled() else result.exception()
+            if isinstance(error, Unavailable) or not isinstance(error, CladeError | None):
+                for request in requests:
+                    request.result.cancel()
+
+        for request in requests:
+            request.result.add_done_callback(stop)
+        await asyncio.gather(*[request.look_ahead(self._store) for request in requests])
+        async with self._locks.turn({name for request in requests for name in request.ahead.partitions}):
+            await GroupCommit(self._store, requests, self.move_worker.start, self._recent).run()
+        return await asyncio.gather(*[request.result for request in requests], return_exceptions=True)
+
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Takes over interrupted moves while the block runs; at its end nothing of this process is running any more."""
@@ -239,7 +262,7 @@ class GroupCommit:
                 plan = await dry_run(transaction, changes, self._store)
                 return _Built(request, EditResult(transaction.edited, plan))
             await self._overlay.add(changes)
-            result = EditResult(transaction.edited, move=transaction.move)
+            result = EditResult(transaction.edited, move=transaction.move, written=transaction.written)
             return _Built(request, result, bool(changes))
         except NotCombinable:
             raise

@@ -122,8 +122,9 @@ PAGES = {
     ),
     "rights": Commands(("clade_",), before=IMPORT),
     "scripting": Commands(
-        ("1 COUNTRY, 1 STATE", '"unchanged":2', '"findings":0', "\nshop\tread:location\n", "deleted: 1 node (1 STATE)"),
-        before=IMPORT, shown=(("json", 0),),
+        ("1 COUNTRY, 1 STATE", '"unchanged":2', '"findings":0', "\nshop\tread:location\n", "deleted: 1 node (1 STATE)",
+         "would be made: 2 (3 nodes, at most 2 transactions", "\nmade: 3 (4 nodes)"),
+        before=IMPORT, shown=(("json", 0),), files={"edits.jsonl": ("json", 1)}, warned="would be rejected: 1 line",
     ),
     "stability": Commands(("Nothing has changed since published.graphql that breaks clients.",)),
 }  # fmt: skip

@@ -33,12 +33,13 @@ from tests.processes import Answer, status_of
 NODES = 3000
 CPU_SECONDS, BLOCKED_SECONDS, MEGABYTES = 1.0, 0.5, 100.0
 CPU_OF_A_NODE = 0.0003  # seconds for each object of the response
+CPU_OF_20_MB = 2.0  # which one transaction of SQLite moves, of one edit or of several
 UNITS = 2000 * 1.2  # docs/security.md; "reads in progress still count"
 BODY = 225_000
 POLL_SECONDS = 0.02
 LITERALS = 1800  # of the 2,000 tokens of a document
 BOUNDS = {"orderBy": 4, "languages": 20, "level": 2, "paths": 1000, "ids": 1000, "representations": 1000,
-          "names": 50, "in": 100, "and": 50, "or": 50}  # fmt: skip
+          "names": 50, "in": 100, "and": 50, "or": 50, "edits": 100}  # fmt: skip
 _made: dict[tuple[str, str, int], list[Any]] = {}
 PROMISES = (
     ("security.md", "Arguments are bounded before they are processed"),
@@ -73,6 +74,8 @@ class Cost:
     def excess(self) -> str | None:
         """The bound that it exceeds."""
         allowed = CPU_SECONDS + self.objects * CPU_OF_A_NODE
+        if " moves of the root" in self.request.label or " moves there" in self.request.label:
+            allowed += CPU_OF_20_MB
         if "INTERNAL_SERVER_ERROR" in self.answer.codes or self.answer.status >= 500:
             return f"an internal error: {self.answer.bytes[:300]!r}"
         if self.cpu > allowed:
@@ -102,6 +105,8 @@ def values(name: str, kind: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
             if key not in _made:  # lists of tens of thousands, which many fields take
                 _made[key] = [small(kind.of_type, name, number) for number in range(count)]
             yield f"{name} of {count}", _made[key]
+        if name == "edits":
+            yield from _edits()
         if name == "orderBy":
             for count in (BOUNDS["languages"], BOUNDS["languages"] * 10):
                 tags = [_tag(number) for number in range(count)]
@@ -137,6 +142,34 @@ def values(name: str, kind: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
                 for _ in range(levels):
                     value = {"not": value}
                 yield f"{name}.not {levels} deep", value
+
+
+def _edits() -> Iterator[tuple[str, Any]]:
+    """Batches of edits each of which is dear by itself, also since those before it are seen."""
+    root, names = {"path": "R"}, [{"language": _tag(n), "text": "x" * 50} for n in range(BOUNDS["names"])]
+    shapes: dict[str, Callable[[int], list[Any]]] = {
+        "moves of the root": lambda n: [{"move": {"node": {"path": f"R{n}" if n else "R"}, "key": f"R{n + 1}"}}],
+        "moves there and back": lambda n: [{"move": {"node": {"path": "RS"[n % 2]}, "key": "SR"[n % 2]}}],
+        "updates of one node": lambda n: [{"update": {"node": root, "name": f"x{n}", "names": names}}],
+        "updates": lambda n: [{"update": {"node": {"path": f"R/{n}"}, "name": f"x{n}", "names": names}}],
+        "amounts": lambda n: [{"update": {"node": {"path": "R"}, "add": [{"field": "SMALL", "amount": "1"}]}}],
+        "positions": lambda n: [{"move": {"node": {"path": f"R/{n}"}, "position": {"first": True}}}],
+        "deletions": lambda n: [{"delete": {"node": {"path": f"R/{n}"}}}],
+        "nodes below one another": lambda n: [
+            {"create": {"parent": {"path": "/".join(["R", *"abcdefghij"[: n % 10]])}, "key": "abcdefghij"[n % 10],
+                        "name": "x", "attributes": {"box": {}}}},
+            *([{"delete": {"node": {"path": "R/a"}, "policy": "CASCADE"}}] if n % 10 == 9 else []),
+        ],
+        "deletions of the root": lambda n: [
+            {"delete": {"node": root, "policy": "CASCADE"}} if n % 2 == 0 else
+            {"create": {"key": "R", "name": "x", "attributes": {"box": {}}}}
+        ],
+        "nodes that are not there": lambda n: [{"update": {"node": {"path": f"nowhere/{n}"}, "name": ""}}],
+    }  # fmt: skip
+    for label, edits in shapes.items():
+        found = [one for n in range(BOUNDS["edits"]) for one in edits(n)]
+        for count in (10, BOUNDS["edits"]):
+            yield f"{count} {label}", found[:count]
 
 
 def small(kind: Any, name: str, number: int = 0) -> Any:

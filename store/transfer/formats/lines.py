@@ -40,10 +40,18 @@ def read_jsonl(file: Path) -> TextRows:
 
 def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejection]]:
     """Number, text and object of each line, without the reasons in a file of rejected rows."""
+    for number, text, value in json_values(file):
+        if not isinstance(value, dict | Rejection):
+            value = Rejection(number, f"The line is not a JSON object: {shorten(text)}.")
+        yield number, text, value
+
+
+def json_values(file: Path) -> Iterator[tuple[int, str, Any]]:
+    """Number, text and value of each line, a Rejection where it has none; without the reasons as above."""
     for number, text, problem in text_lines(file):
-        fields = problem or _json_object(number, text)
-        if isinstance(fields, Rejection) or JSON_REASON not in fields or len(fields) > 1:
-            yield number, text, fields
+        value = problem or _json_value(number, text)
+        if not (isinstance(value, dict) and len(value) == 1 and JSON_REASON in value):
+            yield number, text, value
 
 
 def read_taxonomy(level: str, file: Path, has_ids: bool | None, encoding: str) -> TextRows:
@@ -172,16 +180,14 @@ def key_of(value: object) -> str:
     return str(value)
 
 
-def _json_object(number: int, text: str) -> dict[str, Any] | Rejection:
+def _json_value(number: int, text: str) -> Any:
     try:
-        fields = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         return Rejection(number, f"The line is not valid JSON: {error.msg} (column {error.colno}).")
-    if not isinstance(fields, dict):
-        return Rejection(number, f"The line is not a JSON object: {shorten(text)}.")
-    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(fields):
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value):
         return Rejection(number, f"The line is nested more than {MAX_DEPTH} times.")
-    return fields
+    return value
 
 
 def _is_deep(value: object, depth: int = 0) -> bool:

@@ -724,9 +724,9 @@ def test_the_described_command_imports_the_file(clade: Clade, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("s3://bucket/cities.csv?key=x", "s3://bucket/cities.csv is an address, and only files are imported; download"),
-        ("https://me:secret@host/cities.csv", "https://host/cities.csv is an address, and only files are imported"),
-        (f"https://host/{'x' * 300}.csv?{'y' * 5_000}", "is an address, and only files are imported; download it"),
+        ("s3://bucket/cities.csv?key=x", "s3://bucket/cities.csv is an address, and only files are read; download"),
+        ("https://me:secret@host/cities.csv", "https://host/cities.csv is an address, and only files are read"),
+        (f"https://host/{'x' * 300}.csv?{'y' * 5_000}", "is an address, and only files are read; download it"),
         ("https://host/a.json --keys PK --key {country}", "https://host/a.json is an address, and only files are"),
         ("x" * 300, "x…' does not exist."),
         ("a\0.csv", "file 'a\N{REPLACEMENT CHARACTER}.csv' does not exist."),

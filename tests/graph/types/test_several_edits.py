@@ -100,6 +100,18 @@ async def test_faults_of_all_edits_come_at_once_and_nothing_is_written(clients):
         (7, "NOT_EMPTY", ["policy"]),
         (9, "NOT_FOUND", ["node"]),
     ]
+    stale = {"expectedRevision": 99}
+    lincoln = (await clients.ask('{ location(path: "US/NE/Lincoln") { id } }'))["location"]["id"]
+    for first, second in [
+        (delete("US/NE", policy="REPARENT", **stale), update("US/Omaha", name="O")),
+        (delete("US/NE/Lincoln", **stale), create("US/MO", "Lincoln", id=lincoln)),
+        (
+            move("US/NE/Omaha", to={"parent": {"path": "US/MO"}}, **stale),
+            delete("US/NE/Omaha/68118", policy="REFUSE", **stale),
+        ),
+        (delete("US/NE/Omaha/68118", **stale), delete("US/NE/Omaha")),
+    ]:
+        assert await faults(clients, first, second) == [(0, "CONFLICT", ["expectedRevision"])]
     assert await faults(clients) == [(None, "BAD_USER_INPUT", None)]
     assert await faults(clients, *[update("US/NE", name="x")] * 101) == [(None, "BAD_USER_INPUT", None)]
     revised = [update("US/NE", name=name, expectedRevision=number) for name, number in [("a", 1), ("b", 1), ("c", 2)]]

@@ -6,10 +6,10 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.outside.failures import Wrong, settled
 from tests.outside.processes import Server
@@ -39,22 +39,38 @@ def outcome(answer: Answer | None) -> str:
     return MADE
 
 
-@dataclass
-class Sent:
-    """A mutation, and the event that the change log has if it was made."""
+class Edit(NamedTuple):
+    """An edit, with the event that the change log has if it was made."""
 
-    mutation: str
+    verb: str
+    given: str
     event: str
     node: str
     state: State
     to: str | None = None
+
+    @property
+    def line(self) -> Line:
+        return self.event, self.node, self.to
+
+
+@dataclass
+class Sent:
+    """A mutation of one edit or several, which are made together."""
+
+    mutation: str
+    edits: Sequence[Edit]
     outcome: str = UNKNOWN
     answers: list[str] = field(default_factory=list)
     payload: Any = None
 
     @property
-    def line(self) -> Line:
-        return self.event, self.node, self.to
+    def lines(self) -> list[Line]:
+        return [edit.line for edit in self.edits]
+
+    def is_of(self, nodes: Collection[str]) -> bool:
+        """Whether one of the edits is of one of these nodes."""
+        return any(edit.node in nodes for edit in self.edits)
 
 
 class Account:
@@ -66,9 +82,13 @@ class Account:
 
     def expect(self, log: list[Line], script: list[str]) -> int:
         """Raise Wrong unless a log has what was made, once and in order, and of the rest at most what is unknown."""
-        made = [sent.line for sent in self.sent if sent.outcome == MADE]
-        loose = Counter(sent.line for sent in self.sent if sent.outcome == UNKNOWN)
+        made = [line for sent in self.sent if sent.outcome == MADE for line in sent.lines]
+        unknown = [sent for sent in self.sent if sent.outcome == UNKNOWN]
+        loose = Counter(line for sent in unknown for line in sent.lines)
         loose &= Counter(log) - Counter(made)
+        for sent in unknown:
+            if len({loose[line] > 0 for line in sent.lines}) > 1:
+                raise Wrong(OUTCOMES, [*script, sent.mutation], "all edits of it in the log, or none", sent.lines)
         kept: list[Line] = []
         for line in reversed(log):  # a node is left alone after an unknown change, so that one is its last
             if loose[line]:
@@ -81,7 +101,7 @@ class Account:
                 (n for n, (a, b) in enumerate(zip(kept, made, strict=False)) if a != b), min(len(kept), len(made))
             )
             near = {line[1] for line in (*kept[at : at + 1], *made[at : at + 1])}
-            steps = [f"{sent.mutation} with the responses {sent.answers}" for sent in self.sent if sent.line[1] in near]
+            steps = [f"{sent.mutation} with the responses {sent.answers}" for sent in self.sent if sent.is_of(near)]
             raise Wrong(OUTCOMES, [*script, *steps], made[at : at + 2], f"the log has {kept[at : at + 2]}")
         return len(made)
 
@@ -154,14 +174,16 @@ class Writer:
             sent.outcome = UNKNOWN
 
     def _compare(self, sent: Sent) -> None:
-        """The node of a payload is as the mutation left it."""
-        node = sent.payload and sent.payload["node"]
-        if node is None:
+        """The nodes of a payload are as the mutation left them."""
+        nodes = sent.payload and (sent.payload["nodes"] if "nodes" in sent.payload else [sent.payload["node"]])
+        if not nodes or None in nodes:
             return  # the payload could not be read, which is an error below the field
-        path, revision, small = sent.state
-        expected = {"id": sent.node, "path": path, "revision": revision, "small": small}
-        if {name: node[name] for name in expected} != expected:
-            raise Wrong("the node in a mutation's payload is as the mutation left it", [sent.mutation], expected, node)
+        for edit, node in zip(sent.edits, nodes, strict=True):
+            path, revision, small = edit.state
+            expected = {"id": edit.node, "path": path, "revision": revision, "small": small}
+            if {name: node[name] for name in expected} != expected:
+                promise = "the node in a mutation's payload is as the mutation left it"
+                raise Wrong(promise, [sent.mutation], expected, node)
 
     def _repeat(self, sent: Sent, mutation: str) -> None:
         """Send a mutation again that was made: the payload is the same."""
@@ -177,38 +199,53 @@ class Writer:
 
     def _draw(self) -> Sent:
         """A mutation that nothing but a fault can refuse."""
+        if self._chance.random() < 0.25:
+            nodes = self._chance.sample(sorted(self.known), min(len(self.known), self._chance.choice((1, 2, 4))))
+            edits = [self._edit("create"), *(self._edit(node=node) for node in nodes)]
+            self._chance.shuffle(edits)
+            given = ", ".join(f"{{{edit.verb}: {edit.given}}}" for edit in edits)
+            return _sent(f"editThings(edits: [{given}]", "nodes", edits)
+        edit = self._edit("create" if len(self.known) < 3 else "")
+        return _sent(f"{edit.verb}Thing(input: {edit.given}", "node", [edit])
+
+    def _edit(self, kind: str = "", node: str = "") -> Edit:
         number = next(self._numbers)
-        kind = self._chance.choice(("create", "create", "update", "update", "rename", "delete"))
-        if kind == "create" or len(self.known) < 3:
+        kinds = ("update", "update", "add", "rename", "delete")
+        kind = kind or self._chance.choice(kinds if node else ("create", "create", *kinds))
+        if kind == "create":
             node, path = f"{self.account.name}-{number}", f"{self.box}/k{number}"
             where = f'parent: {{path: "{self.box}"}}, key: "k{number}", id: "{node}", name: "n{number}"'
-            field = f"createThing(input: {{{where}, attributes: {{box: {{small: {number}}}}}}}"
-            return _sent(field, "CREATED", f"thing:{node}", (path, 1, number))
-        node = self._chance.choice(sorted(self.known))
+            given = f"{{{where}, attributes: {{box: {{small: {number}}}}}}}"
+            return Edit("create", given, "CREATED", f"thing:{node}", (path, 1, number))
+        node = node or self._chance.choice(sorted(self.known))
         path, revision, small = self.known[node]
+        at = f'node: {{path: "{path}"}}'
         if kind == "update":
-            field = f'updateThing(input: {{node: {{path: "{path}"}}, attributes: {{box: {{small: {number}}}}}}}'
-            return _sent(field, "UPDATED", node, (path, revision + 1, number))
+            given = f"{{{at}, attributes: {{box: {{small: {number}}}}}}}"
+            return Edit("update", given, "UPDATED", node, (path, revision + 1, number))
+        if kind == "add":
+            amount = -100_000 - number  # so that no later update finds its number there already
+            given = f'{{{at}, add: [{{field: SMALL, amount: "{amount}"}}]}}'
+            return Edit("update", given, "UPDATED", node, (path, revision + 1, small + amount))
         if kind == "delete":
-            return _sent(f'deleteThing(input: {{node: {{path: "{path}"}}}}', "DELETED", node, (path, revision, small))
+            return Edit("delete", f"{{{at}}}", "DELETED", node, (path, revision, small))
         to = f"{self.box}/k{number}"
-        return _sent(
-            f'moveThing(input: {{node: {{path: "{path}"}}, key: "k{number}"}}', "MOVED", node, (to, revision, small), to
-        )
+        return Edit("move", f'{{{at}, key: "k{number}"}}', "MOVED", node, (to, revision, small), to)
 
     def _learn(self, sent: Sent) -> None:
         """Go on from what was made; a node whose state is unknown is left alone."""
-        if sent.outcome == UNKNOWN:
-            self.loose.add(sent.node)
-        if sent.outcome == UNKNOWN or (sent.outcome == MADE and sent.event == "DELETED"):
-            self.known.pop(sent.node, None)
-        elif sent.outcome == MADE:
-            self.known[sent.node] = sent.state
+        for edit in sent.edits:
+            if sent.outcome == UNKNOWN:
+                self.loose.add(edit.node)
+            if sent.outcome == UNKNOWN or (sent.outcome == MADE and edit.event == "DELETED"):
+                self.known.pop(edit.node, None)
+            elif sent.outcome == MADE:
+                self.known[edit.node] = edit.state
 
 
-def _sent(field: str, event: str, node: str, state: State, to: str | None = None) -> Sent:
-    selection = "{ node { id path revision ... on Box { small } } }"
-    return Sent(f"mutation {{ made: {field}, idempotencyKey: KEY) {selection} }}", event, node, state, to)
+def _sent(field: str, payload: str, edits: Sequence[Edit]) -> Sent:
+    selection = f"{{ {payload} {{ id path revision ... on Box {{ small }} }} }}"
+    return Sent(f"mutation {{ made: {field}, idempotencyKey: KEY) {selection} }}", edits)
 
 
 def pages_of_log(server: Server, where: str, changes: str) -> Iterator[dict[str, Any]]:
@@ -298,7 +335,7 @@ def _compare_nodes(writer: Writer, server: Server, script: list[str]) -> int:
     got = {node: state for node, state in found.items() if node not in writer.loose}
     if got != writer.known:
         wrong = {node for node in {*got, *writer.known} if got.get(node) != writer.known.get(node)}
-        steps = [f"{s.mutation} with the responses {s.answers}" for s in writer.account.sent if s.node in wrong]
+        steps = [f"{s.mutation} with the responses {s.answers}" for s in writer.account.sent if s.is_of(wrong)]
         expected = {node: writer.known.get(node) for node in wrong}
         raise Wrong(OUTCOMES, [*script, *steps], expected, {node: got.get(node) for node in wrong})
     return len(found)

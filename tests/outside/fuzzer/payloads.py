@@ -31,7 +31,14 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
         path = random_.choice(hierarchy["nodes"])["path"]
         given = f'node: {{path: {_text(path)}}}, name: "name {number}"'
         name = f"update{interface}"
-    write = Document(f"mutation {{ {name}(input: {{{given}}}) {{ node {{ {selection} }} }} }} {fragments}")
+    sent = f"{name}(input: {{{given}}}) {{ node {{ {selection} }} }}"
+    if number % 2:
+        # The same in a batch, after which another edit has changed the node once more.
+        many = hierarchy["fields"]["listField"]
+        verb, name = name.removesuffix(interface), f"edit{many[0].upper()}{many[1:]}"
+        last = f"update: {{node: {{path: {_text(path)}}}, name: {_text(f'last {number}')}}}"
+        sent = f"{name}(edits: [{{{verb}: {{{given}}}}}, {{{last}}}]) {{ nodes {{ {selection} }} }}"
+    write = Document(f"mutation {{ {sent} }} {fragments}")
     read = Document(f"{{ {field}(path: {_text(path)}) {{ {selection} }} }} {fragments}")
     said = session.client.ask(write)
     found = compare.internal(said)
@@ -42,7 +49,8 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
     if "data" not in said.json or compare.BUDGETS & set(said.codes):
         return None
     session.counts["payloads compared"] += 1
-    made = (said.json["data"][name] or {}).get("node")
+    payload = said.json["data"][name] or {}
+    made = payload["node"] if "node" in payload else (payload.get("nodes") or [None])[0]
     end = time.monotonic() + SETTLE_SECONDS
     while True:
         answer = session.client.ask(read)

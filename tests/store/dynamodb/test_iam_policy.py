@@ -1,6 +1,7 @@
 """IAM policies: the calls of servers and commands are recorded and compared with the permissions."""
 
 import asyncio
+import json
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -111,6 +112,10 @@ async def test_each_use_of_a_table_calls_what_its_policy_allows_and_nothing_else
 
         await recorded.run("import", "location", str(tmp_path / "nodes.jsonl"))
         monkeypatch.setenv("CLADE_WRITES", "on")
+        lines = [{"create": {"key": "SG", "name": "SG", "attributes": {"country": {}}}}]
+        lines += [{"move": {"node": {"path": "SG"}, "position": {"first": True}}}, {"delete": {"node": {"path": "SG"}}}]
+        (tmp_path / "edits.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        await recorded.run("edit", "location", str(tmp_path / "edits.jsonl"), "--idempotency-key", "one")
         imported = recorded.take()
         monkeypatch.setenv("CLADE_WRITES", "off")
         await recorded.ask(READS)
