@@ -65,9 +65,9 @@ class EditMany:
                     now[f"{self.hierarchy.name}:{bare}"] = placed.key
         return ahead
 
-    def without_ids(self) -> "EditMany":
-        """The edits where nodes that they name by ids are not found."""
-        return replace(self, edits=[edit.without_ids() for edit in self.edits])
+    def placed(self, keys: Mapping[str, Key | None], rights: Rights) -> "EditMany":
+        """The edits at the paths of their nodes, whose present `keys` are given by id. Raises Forbidden."""
+        return replace(self, edits=[edit.placed(keys, rights) for edit in self.edits])
 
     def refusal(self, ways: Sequence[tuple[Path, Path]], rights: Rights) -> NotFound | Forbidden | None:
         """Why their stored result may not be returned, by the ways of their nodes; None where it may."""
