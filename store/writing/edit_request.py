@@ -7,6 +7,7 @@ revisions of the nodes after the write, not their content, which their histories
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as with_faults
 from functools import cached_property
@@ -18,12 +19,12 @@ from msgspec.structs import asdict, replace
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import BadValue, CladeError, DamagedItem, Rule, rfc3339, shorten
+from store.errors import BadValue, CladeError, DamagedItem, NotFound, Rule, rfc3339, shorten
 from store.metadata.history import current_key
 from store.metadata.moves import Move, move_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
-from store.model.keys import Key, id_key
+from store.model.keys import Key, id_key, path_of
 from store.model.records import ABSENT, Change, Counts, Delete, Item, Put, Record, canonical_item, size_of
 from store.writing.edit import Ahead, Edit
 from store.writing.edit_many import Batch, EditMany
@@ -164,7 +165,19 @@ class EditRequest:
             self.found = dict(zip(keys, await store.get(keys, self.reads, strong=True), strict=True))
         elif isinstance(self.edit, Edit):
             self.edit = self.edit.placed({}, self.options.rights)
-        self.ahead = self.edit.ahead({one: current_key(self.found[id_key(one)]) for one in ids}, self.options.rights)
+        keys_by_id = {one: current_key(self.found[id_key(one)]) for one in ids}
+        self.ahead = self.edit.ahead(keys_by_id, self.options.rights)
+        for one, key in keys_by_id.items():
+            if not self._may_read(key):  # read again by the build, since others may give this id meanwhile
+                del self.found[id_key(one)]
+
+    def _may_read(self, key: Key | None) -> bool:
+        """Whether the caller may read a node, None where there is none; both are read as often."""
+        if key is not None:
+            with suppress(NotFound):
+                self.options.rights.check_visible(self.edit.hierarchy.name, path_of(*key))
+                return True
+        return False
 
     def context(self, now: float) -> WriteContext:
         """The context of a build at a time."""
