@@ -102,6 +102,7 @@ async def _refuse(
 ) -> NoReturn:
     """Raise what somebody is told who may not make a change; what is hidden is not found, at the price of that."""
     if isinstance(refusal, NotFound):
-        await writer.write(asked.without_ids(), reads, replace(options, dry_run=True))
+        unfound = asked.placed({}, options.rights)  # as if it named by ids what is not there
+        await writer.write(unfound, reads, replace(options, dry_run=True))
         refusal = NotFound("There is no such node.")  # without the path, which is hidden
     raise refusal

@@ -27,6 +27,7 @@ from store.model.values import (
     added,
     is_money,
     is_numeral,
+    is_rounded,
     parse_money,
 )
 from store.model.values import EXACT_NUMBERS as EXACT_NUMBERS
@@ -295,6 +296,8 @@ class Attribute:
                 words = f"is not an object with {', '.join(part.label for part in self.parts)}"
             case Kind.TEXT if isinstance(value, str):
                 words, rule = "has characters that are no text; leave them out", Rule.CHARACTERS
+            case Kind.DECIMAL if is_rounded(value):
+                words = "may have been rounded on its way here; write so large a number as a text"
             case kind:
                 words = (_OUT_OF_RANGE if is_numeral(kind, value) else _REFUSED)[kind]
                 if not isinstance(value, str | int | float | list | dict | None):

@@ -100,14 +100,24 @@ def _float(value: object) -> Value:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
+_EXACT_FLOATS = 2**53  # up to this, each whole number is a float
+
+
 def _decimal(value: object) -> Value:
     """Digits without an exponent; trailing zeros are kept."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise TypeError
+    if is_rounded(value):
+        return None
     number = Decimal(_numeral(str(value)))
     if not number.is_finite() or abs(number.adjusted()) >= MAX_DECIMAL_DIGITS:  # 1E9999999 would be a long text
         return None
     return f"{number:f}" if len(number.as_tuple().digits) <= MAX_DECIMAL_DIGITS else None
+
+
+def is_rounded(value: object) -> bool:
+    """Whether a number may have lost digits before it came here, as one of JSON with more than 64 bits has."""
+    return isinstance(value, float) and abs(value) >= _EXACT_FLOATS
 
 
 def _boolean(value: object) -> Value:

@@ -105,10 +105,6 @@ class Edit(ABC):
         """The fields of the edit of nodes at these paths, by the fields that name them; those not found are NOWHERE."""
         return {"path": found.get("node", NOWHERE), "faults": faults}
 
-    def without_ids(self) -> Self:
-        """The edit where nodes that it names by ids are not found."""
-        return replace(self, names=[one if one.id is None else one._replace(id="") for one in self.names or ()])
-
     def refusal(self, ways: Sequence[tuple[Path, Path]], rights: Rights) -> NotFound | Forbidden | None:
         """Why its stored result, by which a node went the only one of these ways, from a path to another, may not be
         returned: the edit may not be made there now. None where it may.

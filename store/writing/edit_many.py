@@ -24,7 +24,7 @@ from store.model.keys import Key, KeyRange, Path, id_key, log_key, tree_version_
 from store.model.records import MAX_BATCH_BYTES, Change, Item, Put, Record, canonical_item, key_of
 from store.writing.create_update import Create
 from store.writing.derived import MAX_LOGGED_RANKS, check_log
-from store.writing.edit import Ahead, Edit
+from store.writing.edit import UNUSABLE, Ahead, Edit
 from store.writing.move_delete import Delete as Deletion
 from store.writing.move_delete import Move, Policy
 from store.writing.reads import MAX_NODES, MAX_READ_UNITS, Reader, Rights, WriteContext, WriteOverlay
@@ -65,9 +65,9 @@ class EditMany:
                     now[f"{self.hierarchy.name}:{bare}"] = placed.key
         return ahead
 
-    def without_ids(self) -> "EditMany":
-        """The edits where nodes that they name by ids are not found."""
-        return replace(self, edits=[edit.without_ids() for edit in self.edits])
+    def placed(self, keys: Mapping[str, Key | None], rights: Rights) -> "EditMany":
+        """The edits at the paths of their nodes, whose present `keys` are given by id. Raises Forbidden."""
+        return replace(self, edits=[edit.placed(keys, rights) for edit in self.edits])
 
     def refusal(self, ways: Sequence[tuple[Path, Path]], rights: Rights) -> NotFound | Forbidden | None:
         """Why their stored result may not be returned, by the ways of their nodes; None where it may."""
@@ -123,14 +123,10 @@ def _may_follow(fault: Fault, edit: Edit, ids: Sequence[str], failed: Iterable[E
 
 
 def _places(edit: Edit) -> list[Path]:
-    """The paths that an edit is about."""
-    places = [edit.path]
-    if isinstance(edit, Move):
-        places += [
-            edit.target,
-            *([] if edit.position is None or edit.position.beside is None else [edit.position.beside]),
-        ]
-    return places
+    """The paths that an edit is about, without those of nodes that are not found."""
+    beside = edit.position.beside if isinstance(edit, Move) and edit.position is not None else None
+    target = edit.target if isinstance(edit, Move) else None
+    return [path for path in (edit.path, target, beside) if path and path[0] != UNUSABLE]
 
 
 class Batch:

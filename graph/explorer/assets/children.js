@@ -146,7 +146,11 @@ function cellsOf({ children, errors, changeRows }, level, row) {
   const mark = (/** @type {"update" | "delete"} */ as) => changeRows(() => children.set({ ...row, verb: as }));
   const drop = () => changeRows(() => children.changed.delete(id));
   const button = (/** @type {string} */ text, /** @type {() => void} */ onClick) =>
-    html`<button type="button" aria-label=${`${text} ${titleOf(row)}`} onClick=${onClick}>${text}</button>`;
+    html`<button type="button" aria-label=${`${text} ${titleOf(row)}`} onClick=${(/** @type {any} */ { currentTarget }) => {
+      const [line, section] = [currentTarget.closest("tr"), currentTarget.closest("section")];
+      onClick();
+      requestAnimationFrame(() => (line.isConnected ? line.querySelector("input, button") : section.querySelector(":scope > button")).focus());
+    }}>${text}</button>`;
   if (verb === "delete") return html`<tr><th scope="row"><del><code>${node?.key}</code></del></th>
     <td colspan=${attributes.length + 1}>${node?.name} will be deleted, if it has no children.</td><td>${button("Keep", () => mark("update"))}</td></tr>`;
   return html`<tr><th scope="row">${node ? html`<code>${node.key}</code>` : html`<${Field} label="Key" name=${`${id}.key`}

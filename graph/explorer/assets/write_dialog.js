@@ -402,7 +402,7 @@ export class WriteSession {
       const part = (field?.[0] === "attributes" ? field[2] : field?.[0]) ?? "";
       const name = row ? nameIn(row, part === "position" ? (row.draft.beside ? "beside" : "side") : part) : "";
       const text = theirs ? this.children.rebase(/** @type {any} */ (row), theirs) : plainly(message);
-      errors[name] = [errors[name], row?.id && !name ? `${titleOf(row)}: ${text}` : text].filter(Boolean).join(" ");
+      errors[name] = [errors[name], titled(row, name, text)].filter(Boolean).join(" ");
     }
     this.#tell(errors);
   }
@@ -429,8 +429,8 @@ export class WriteSession {
     const place = ABOUT_EDIT.exec(error.message)?.[1];
     const row = this.sent.length === 1 ? this.sent[0] : this.sent[Number(place ?? NaN)];
     const words = new Set(error.message.match(/\w+/g));
-    const field = row ? fieldsOf(row).find((name) => words.has(name) || words.has(name.replace(/[A-Z]/g, "_$&").toLowerCase())) ?? "" : "";
-    this.#tell({ [row ? nameIn(row, field) : ""]: plainly(error.message) });
+    const name = row ? nameIn(row, fieldsOf(row).find((name) => words.has(name) || words.has(name.replace(/[A-Z]/g, "_$&").toLowerCase())) ?? "") : "";
+    this.#tell({ [name]: titled(row, name, plainly(error.message)) });
   }
 
   /** Discard the own change in favour of what somebody else wrote. */
@@ -497,6 +497,9 @@ function fieldsOf({ id, verb, draft }) {
 /** The name of a field of a node in errors; "" for the dialog as a whole where there is no such field. @param {Row} row @param {string} field */
 const nameIn = (row, field) => (fieldsOf(row).includes(field) ? `${row.id && `${row.id}.`}${field}` : "");
 
+/** A sentence with the name of the child that it is about, where none of its fields has it. @param {Row | undefined} row @param {string} name @param {string} text */
+const titled = (row, name, text) => (row?.id && !name ? `${titleOf(row)}: ${text}` : text);
+
 /** The row and the name of a field; without a row it is one of the dialog's node. @param {string} field */
 const fieldIn = (field) => ({ id: field.slice(0, Math.max(0, field.lastIndexOf("."))), name: field.slice(field.lastIndexOf(".") + 1) });
 
@@ -507,7 +510,7 @@ function plainly(message) {
   return pattern && words ? own.replace(pattern, words) : own;
 }
 
-const ABOUT_EDIT = /^Variable '\$edits' has invalid value at edits\[(\d+)\]/;
+const ABOUT_EDIT = /^Variable '\$edits' has invalid value at \[(\d+)\]/;
 const ABOUT_VARIABLE = /^Variable '\$\w+' has invalid value at [\w.[\]]+: /;
 /** What GraphQL says about inputs, and how a form says it. @type {[RegExp, string][]} */
 const PLAIN = [

@@ -112,6 +112,10 @@ async def test_faults_of_all_edits_come_at_once_and_nothing_is_written(clients):
         (delete("US/NE/Omaha/68118", **stale), delete("US/NE/Omaha")),
     ]:
         assert await faults(clients, first, second) == [(0, "CONFLICT", ["expectedRevision"])]
+    absent = [{"delete": {"node": {"id": f"location:no{n}"}}} for n in range(3)]
+    assert await faults(clients, *absent, update("US/N"), update("US/N")) == [
+        (place, "NOT_FOUND", ["node"]) for place in range(4)
+    ]
     assert await faults(clients) == [(None, "BAD_USER_INPUT", None)]
     assert await faults(clients, *[update("US/NE", name="x")] * 101) == [(None, "BAD_USER_INPUT", None)]
     revised = [update("US/NE", name=name, expectedRevision=number) for name, number in [("a", 1), ("b", 1), ("c", 2)]]
