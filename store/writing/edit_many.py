@@ -92,6 +92,8 @@ class EditMany:
                         one.edit = place
                         faults.add(one)
                 failed.append(placed)
+        if faults.errors and (too_large := batch.too_large_so_far()) is not None:
+            faults.add(too_large)
         faults.check()
         await batch.finish()
         return batch
@@ -169,6 +171,13 @@ class Batch:
         )
         error.edit = place
         return error
+
+    def too_large_so_far(self) -> TooLarge | None:
+        """The same error, None where what was added so far fits."""
+        limit = self.reader.store.max_commit_changes
+        if self._past is None or limit is None:
+            return None
+        return self.too_large(len(self._folded()) + self.context.is_stored, limit)
 
     async def add(self, place: int, transaction: TransactionBuilder) -> None:
         """Add the changes of the next edit; raises TooLarge where they are more than one request may hold."""
