@@ -94,6 +94,7 @@ class EditMany:
                 failed.append(placed)
         if faults.errors and (too_large := batch.too_large_so_far()) is not None:
             faults.add(too_large)
+            faults.errors.sort(key=lambda one: one.edit or 0)
         faults.check()
         await batch.finish()
         return batch

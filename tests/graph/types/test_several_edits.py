@@ -176,7 +176,7 @@ async def test_too_many_changes_for_a_transaction_are_refused_with_the_edit(clie
     assert (fault["edit"], fault["code"], "303 writes" in fault["message"]) == (32, "TOO_LARGE", True)
     assert await clients.faults(EDIT, edits=edits, dryRun=True) == [fault]
     wrong = await clients.faults(EDIT, edits=[*edits[:50], delete("US/Nowhere")])
-    assert [(one["edit"], one["code"]) for one in wrong] == [(50, "NOT_FOUND"), (32, "TOO_LARGE")]
+    assert [(one["edit"], one["code"]) for one in wrong] == [(32, "TOO_LARGE"), (50, "NOT_FOUND")]
     await made(clients, *edits[:32], key="k")
 
 
