@@ -260,7 +260,7 @@ def some_where(
 
 def size_of(where: Arguments) -> int:
     """How many conditions it has: "each operator of a field is one, and each empty object or list; `near` and `search`
-    count as five" (lists.md).
+    count as five, `children` as one beside what it holds" (lists.md).
     """
     sizes = {"near": 5, "search": 5}
     total = 0
@@ -269,7 +269,7 @@ def size_of(where: Arguments) -> int:
         if name == "children":
             parts = [inner[one] for one in ("some", "none") if one in inner]
         if name in ("and", "or", "not", "children"):
-            total += sum(map(size_of, parts)) or 1
+            total += (sum(map(size_of, parts)) or 1) + (name == "children")
         else:
             total += sizes.get(name, len(inner))
     return total or 1

@@ -25,7 +25,7 @@ from tests.outside.model.folding import sort_text
 from tests.outside.model.rules import UNDER
 from tests.outside.model.trees import LEVELS, NEVER_ROOTS, Node, Trees
 
-MAX_CONDITIONS = 40  # of 50, since it is not said what `level` and `languages` inside of them count
+MAX_CONDITIONS = 50
 ORDER_FIELDS = {
     "NAME": "name", "LEVEL": "level", "CHILD_COUNT": "childCount", "UPDATED_AT": "updatedAt",
     "NOTE": "note", "TEXT": "text", "REQUIRED_FLAG": "requiredFlag", "SMALL": "small", "LARGE": "large",
