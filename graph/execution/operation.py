@@ -153,7 +153,7 @@ class Execution:
         try:
             return await within(self._limits.request_seconds, self._answer_consistently(call, context))
         except TimeoutError:
-            return timed_out(self._limits.request_seconds, is_mutation=prepared.is_mutation)
+            return timed_out(self._limits.request_seconds, may_be_made=context.request.may_have_written)
         finally:  # also if the client has disconnected
             context.request.stop()
 
@@ -194,7 +194,7 @@ class Execution:
             response = await (self._query if prepared.is_query else self._execute)(call, bound, context)
             request.budget.check_size(len(response.json or b""))
         except BudgetExceeded as error:
-            return too_large(error, _extensions(call, context), is_mutation=prepared.is_mutation)
+            return too_large(error, _extensions(call, context), may_be_made=request.may_have_written)
         return response
 
     async def _execute(self, call: Call, bound: BoundPlan, context: Context) -> OperationResponse:

@@ -100,16 +100,16 @@ def failed(message: str, code: str, *, may_be_made: bool = False, **extensions: 
     return OperationResponse({"errors": format_errors([error]), "data": None, **extensions}, executed=True)
 
 
-def timed_out(seconds: float, *, is_mutation: bool) -> OperationResponse:
+def timed_out(seconds: float, *, may_be_made: bool) -> OperationResponse:
     message = f"The request took longer than {seconds:g} seconds and was stopped"
-    if is_mutation:
+    if may_be_made:
         return failed(f"{message}.", TIMEOUT, may_be_made=True)
     return failed(f"{message}; request less, or raise CLADE_REQUEST_SECONDS.", TIMEOUT)
 
 
-def too_large(error: BudgetExceeded, extensions: dict[str, Any], *, is_mutation: bool) -> OperationResponse:
+def too_large(error: BudgetExceeded, extensions: dict[str, Any], *, may_be_made: bool) -> OperationResponse:
     """The response if the budget of fields, bytes or read units is exceeded."""
-    return failed(str(error), error.code, may_be_made=is_mutation, **extensions)
+    return failed(str(error), error.code, may_be_made=may_be_made, **extensions)
 
 
 @dataclass(frozen=True)

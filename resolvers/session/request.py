@@ -43,6 +43,8 @@ class Request:
         self._caller, self.depends_on_caller = ANYONE, False
         self.grants = grants
         self.writer, self.settle_seconds = writer, settle_seconds
+        self.may_have_written = False
+        """Whether an edit has begun, other than a dry run."""
         self.scheduler = ReadScheduler(self.reads, large_reads, is_embedded=store.is_embedded)
         self._page_cache = PageCache(0) if page_cache is None else page_cache
         self.state = self._new_state()

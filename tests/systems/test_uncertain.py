@@ -250,3 +250,16 @@ async def test_a_table_that_is_not_there_is_told_too(engine: Engine, monkeypatch
         body = (await client.post("/graphql", json=QUERY)).json()
         assert [error["extensions"]["code"] for error in body["errors"]] == ["UNAVAILABLE"]
         assert "missing" not in body["errors"][0]["message"]
+
+
+async def test_a_dry_run_that_is_ended_was_not_made(scene: Scene, limits: TimeLimits) -> None:
+    held = Held()
+    scene.proxy.spoil(READS, held)
+    given = '{key: "a", name: "a", attributes: {area: {}}}'
+    asked = f"mutation {{ createGround(input: {given}, dryRun: true) {{ plan {{ nodes }} }} }}"
+    first = asyncio.create_task(scene.client.post("/graphql", json={"query": asked}))
+    await held.arrived()
+    await limits.run_out()
+    (error,) = (await first).json()["errors"]
+    assert error["extensions"] == {"code": "TIMEOUT"}
+    held.may_go.set()
