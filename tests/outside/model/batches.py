@@ -99,7 +99,8 @@ def make_batch(session: Session, step: Step) -> None:
         trial.take(edit)
     head = "$edits: [ThingEdit!]!, $dry: Boolean!, $once: String"
     field = "made: editThings(edits: $edits, dryRun: $dry, idempotencyKey: $once)"
-    sent = {"edits": trial.inputs, "dry": step.get("dry", False), "once": step.get("once")}
+    edits = session.sent.get(step.get("once", ""), trial.inputs)
+    sent = {"edits": edits, "dry": step.get("dry", False), "once": step.get("once")}
     session.shown.append(f"server {step['server']}: editThings {operations.brief(sent)}")
     got = session.server(step).ask(f"mutation({head}) {{ {field} {{ {NODES} }} }}", sent)
     payload, errors = (got.json.get("data") or {}).get("made"), got.errors
@@ -114,7 +115,7 @@ def make_batch(session: Session, step: Step) -> None:
     elif step.get("dry"):
         _dry(session, trial, payload)
     else:
-        _made(session, step, payload["nodes"])
+        _made(session, step, payload["nodes"], trial.inputs)
 
 
 def _rejected(session: Session, step: Step, trial: Trial, errors: list[Any]) -> None:
@@ -145,7 +146,7 @@ def _dry(session: Session, trial: Trial, payload: Any) -> None:
         session.wrong(promises.ONE_PLAN, len(trial.touched), payload)
 
 
-def _made(session: Session, step: Step, nodes: list[Node]) -> None:
+def _made(session: Session, step: Step, nodes: list[Node], inputs: list[Any]) -> None:
     trees, last, kept = session.trees, dict[str, Node](), list[tuple[str, Node | None]]()
     if len(nodes) != len(step["edits"]):
         session.wrong(promises.SEVERAL_NODES, len(step["edits"]), nodes)
@@ -175,4 +176,5 @@ def _made(session: Session, step: Step, nodes: list[Node]) -> None:
         expected.append({**now, "updatedAt": got["updatedAt"]} if one is now else got)
     if step.get("once"):
         session.once[step["once"]] = (step, expected)
+        session.sent[step["once"]] = inputs
     session.learn_places(step)

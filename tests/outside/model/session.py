@@ -44,6 +44,7 @@ class Session:
         self.steps: list[Step] = []
         self.counts: Counter[str] = Counter()
         self.once: dict[str, tuple[Step, Node | list[Any]]] = {}
+        self.sent: dict[str, list[Any]] = {}  # the inputs of batches by their keys, as they are repeated
         self.shown: list[str] = []
         self.cursors: dict[str, tuple[str, int]] = {}
         self.kept: list[Any] = []
