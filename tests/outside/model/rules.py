@@ -85,12 +85,12 @@ def rules(trees: Trees, step: Step, ids: dict[int, str], before: Mapping[str, in
         if not {*step["path"].split("/")}.isdisjoint(values.ODD_KEYS):
             faults.maybe("BAD_PATH")
     if node and "expected" in step:
-        if (
-            step["expected"] != before.get(node["id"], node["revision"])
-            or trees.former.get(step["path"], node["id"]) != node["id"]
+        by_path = step.get("by") != "id"  # which alone does not say whose revision is meant
+        if step["expected"] != before.get(node["id"], node["revision"]) or (
+            by_path and trees.former.get(step["path"], node["id"]) != node["id"]
         ):
             faults.add("CONFLICT", "expectedRevision")
-        else:  # also if a node without an id of its own was created there and deleted
+        elif by_path:  # also if a node without an id of its own was created there and deleted
             faults.maybe("CONFLICT", "expectedRevision")
     RULES[step["do"]](trees, step, node, faults)
     if step["do"] in ("create", "update"):
