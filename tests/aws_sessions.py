@@ -7,10 +7,8 @@ import os
 
 from aiobotocore.credentials import AioCredentials
 
-from store.dynamodb import credentials
-from store.dynamodb.credentials import Endpoint, find_endpoint
+from store.dynamodb.credentials import Endpoint, find_credentials, find_endpoint
 
-find_credentials = credentials._find
 _Key = tuple[str | None, str | None, frozenset[tuple[str, str]]]
 
 _endpoints: dict[_Key, Endpoint] = {}

@@ -110,7 +110,7 @@ def share_aws_sessions(patch: pytest.MonkeyPatch) -> None:
     from tests.aws_sessions import shared_credentials, shared_endpoint
 
     patch.setattr(client, "find_endpoint", shared_endpoint)
-    patch.setattr(credentials, "_find", shared_credentials)
+    patch.setattr(credentials, "find_credentials", shared_credentials)
 
 
 @pytest.fixture(scope="session")

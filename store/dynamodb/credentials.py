@@ -90,7 +90,7 @@ class Credentials:
 
     async def search(self) -> None:
         """Search them now, where an error of a provider is one of settings; `current` searches again."""
-        self._found = await _find(self.region, self._endpoint)
+        self._found = await find_credentials(self.region, self._endpoint)
 
     async def current(self) -> ReadOnlyCredentials:
         """The credentials of this moment, refreshed where they expire soon.
@@ -122,7 +122,7 @@ class Credentials:
         if time.monotonic() < self._searched_at + SEARCH_SECONDS:
             return
         self._searched_at = time.monotonic()
-        found = await _find(self.region, self._endpoint)
+        found = await find_credentials(self.region, self._endpoint)
         if found is not None and (rejected is None or await found.get_frozen_credentials() != rejected):
             self._found = found
 
@@ -132,7 +132,8 @@ def _is_due(credentials: AioCredentials) -> bool:
     return isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed()
 
 
-async def _find(region: str, endpoint: str) -> AioCredentials | None:
+async def find_credentials(region: str, endpoint: str) -> AioCredentials | None:
+    """The credentials that the AWS library finds, None without any; on this machine those of no account are as good."""
     session = VerifiedSession()
     session.set_config_variable("region", region)  # STS is called there
     if not _is_loopback(endpoint):

@@ -35,13 +35,6 @@ class Named(NamedTuple):
     id: str | None = None
 
 
-class Ahead(NamedTuple):
-    """What an edit is known to read before it is built: versions of trees, and keys."""
-
-    partitions: set[str]
-    keys: list[Key]
-
-
 @dataclass(frozen=True)
 class Edit(ABC):
     """A change that a client requests of the node at a path.
@@ -143,10 +136,9 @@ class Edit(ABC):
         name = self.hierarchy.name
         return [*self.keys_to_read(), *[node_key(name, path) for path in self.ids], marker_key(name)]
 
-    def ahead(self, keys: Mapping[str, Key | None], rights: Rights) -> Ahead:
-        """What it reads if its nodes are at these keys, by id. Raises Forbidden."""
-        placed = self.placed(keys, rights)
-        return Ahead(placed.partitions(), placed.all_keys())
+    def ahead(self, keys: Mapping[str, Key | None], rights: Rights) -> "Sequence[Edit]":
+        """The edits that will be built if its nodes are at these keys, by id: itself, placed. Raises Forbidden."""
+        return [self.placed(keys, rights)]
 
     async def keys_by_id(self, reader: Reader) -> dict[str, Key | None]:
         """The keys of the nodes that it names by ids, None for ids of no node."""

@@ -24,7 +24,7 @@ from store.model.keys import Key, KeyRange, Path, id_key, log_key, tree_version_
 from store.model.records import MAX_BATCH_BYTES, Change, Item, Put, Record, canonical_item, key_of
 from store.writing.create_update import Create
 from store.writing.derived import MAX_LOGGED_RANKS, check_log
-from store.writing.edit import UNUSABLE, Ahead, Edit
+from store.writing.edit import UNUSABLE, Edit
 from store.writing.move_delete import Delete as Deletion
 from store.writing.move_delete import Move, Policy
 from store.writing.reads import MAX_NODES, MAX_READ_UNITS, Reader, Rights, WriteContext, WriteOverlay
@@ -48,16 +48,15 @@ class EditMany:
         """The ids that they name and that nodes can have."""
         return [one for edit in self.edits for one in edit.named_ids]
 
-    def ahead(self, keys: Mapping[str, Key | None], rights: Rights) -> Ahead:
-        """What they read if all of them are made, and their nodes are at these keys before, by id."""
-        ahead, now = Ahead(set(), []), {**keys}
+    def ahead(self, keys: Mapping[str, Key | None], rights: Rights) -> Sequence[Edit]:
+        """The edits at their places if all of them are made, and their nodes are at these keys before, by id."""
+        ahead, now = list[Edit](), {**keys}
         for edit in self.edits:
             try:
                 placed = edit.placed(now, rights)
             except CladeError:  # which the build tells; where the nodes are is not sure before
                 continue
-            ahead.partitions.update(placed.partitions())
-            ahead.keys.extend(placed.all_keys())
+            ahead.append(placed)
             match placed:
                 case Move(key=source, target_key=target):
                     now |= {one: key.moved(source, target) for one, key in now.items() if key and source.holds(key)}
@@ -108,9 +107,10 @@ def _may_follow(fault: Fault, edit: Edit, ids: Sequence[str], failed: Iterable[E
     """
     paths = _places(edit)
     for other in failed:
-        is_above = any(place[: len(path)] == path for path in paths for place in _places(other))
-        if any(path[: len(place)] == place for path in paths for place in _places(other)):
+        places = _places(other)
+        if any(path[: len(place)] == place for path in paths for place in places):
             return True
+        is_above = any(place[: len(path)] == path for path in paths for place in places)
         match other, fault:
             case Create(node_id=node_id), _ if f"{other.hierarchy.name}:{node_id}" in ids:
                 return True

@@ -26,7 +26,7 @@ from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.keys import Key, id_key, path_of
 from store.model.records import ABSENT, Change, Counts, Delete, Item, Put, Record, canonical_item, size_of
-from store.writing.edit import Ahead, Edit
+from store.writing.edit import Edit
 from store.writing.edit_many import Batch, EditMany
 from store.writing.reads import ALL_RIGHTS, Rights, WriteContext
 from store.writing.transaction import EditedNode as EditedNode
@@ -136,8 +136,8 @@ class EditRequest:
     """`result` is awaited by the client; it is cancelled, and so done as well, when the client has gone.
 
     `result_key` is the key of the stored result, None without an idempotency key. Each caller has its own, so that none
-    can read by them what another has written. One that is not valid is a fault of the edit. `ahead` is what the edit
-    will read as far as is known, and `found` are items that were read for that.
+    can read by them what another has written. One that is not valid is a fault of the edit. `ahead` are
+    the edits as they will be built, as far as is known, and `found` are items that were read for that.
     """
 
     def __init__(self, edit: Edit | EditMany, reads: ReadUsage, options: EditOptions) -> None:
@@ -145,7 +145,7 @@ class EditRequest:
         self.reads = reads
         self.options = options
         self.result_key: Key | None = None
-        self.ahead = Ahead(set(), [])
+        self.ahead: Sequence[Edit] = ()
         self.found: dict[Key, Item | None] = {}
         if (key := options.key) is not None:
             if (fault := _fault_of(key)) is not None:
@@ -170,6 +170,11 @@ class EditRequest:
         for one, key in keys_by_id.items():
             if not self._may_read(key):  # read again by the build, since others may give this id meanwhile
                 del self.found[id_key(one)]
+
+    @property
+    def partitions(self) -> set[str]:
+        """The trees, and the hierarchy of roots, that it writes to, as far as is known."""
+        return {name for edit in self.ahead for name in edit.partitions()}
 
     def _may_read(self, key: Key | None) -> bool:
         """Whether the caller may read a node, None where there is none; both are read as often."""

@@ -88,7 +88,7 @@ class Writer:
         for request in requests:
             request.result.add_done_callback(stop)
         await asyncio.gather(*[request.look_ahead(self._store) for request in requests])
-        async with self._locks.turn({name for request in requests for name in request.ahead.partitions}):
+        async with self._locks.turn({name for request in requests for name in request.partitions}):
             await GroupCommit(self._store, requests, self.move_worker.start, self._recent).run()
         return await asyncio.gather(*[request.result for request in requests], return_exceptions=True)
 
@@ -102,7 +102,7 @@ class Writer:
                 await self._stop()
 
     async def _write(self, request: EditRequest) -> EditResult:
-        partitions = frozenset(request.ahead.partitions)
+        partitions = frozenset(request.partitions)
         if partitions in self._queues:
             self._queues[partitions][request] = None
         else:
@@ -242,13 +242,14 @@ class GroupCommit:
             return
         reads = requests[0].reads
         await self._overlay.read([request.result_key for request in requests if request.result_key], reads)
-        ahead = [
-            request.ahead
+        edits = [
+            edit
             for request in requests
             if not request.result_key or self._overlay.item(request.result_key) is None
+            for edit in request.ahead
         ]
-        await self._overlay.read([tree_version_key(name) for one in ahead for name in sorted(one.partitions)], reads)
-        await self._overlay.read([key for one in ahead for key in one.keys], reads)
+        await self._overlay.read([tree_version_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
+        await self._overlay.read([key for edit in edits for key in edit.all_keys()], reads)
 
     async def _build(self, request: EditRequest) -> _Built:
         """Raises NotCombinable where a request cannot be combined with the pending changes."""

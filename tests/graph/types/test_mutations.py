@@ -10,15 +10,7 @@ from store.model.records import derived_id, key_of
 from store.writing.create_update import Create
 from store.writing.writer import Writer
 from tests import invariants
-from tests.systems.writing import Clients, plant
-
-
-@pytest.fixture
-async def clients(store):
-    made = Clients(store)
-    await plant(made)
-    yield made
-    await invariants.check(store)
+from tests.systems.writing import Clients
 
 
 async def rename(clients, *changes):

@@ -3,23 +3,13 @@
 import pytest
 
 from graph.hierarchies.locations import Location
-from tests import invariants
 from tests.invariants import all_items
 from tests.rights.asking import Server, caller, codes
-from tests.systems.writing import Clients, plant
 
 EDIT = """mutation($edits: [LocationEdit!]!, $dryRun: Boolean! = false, $key: String) {
     editLocations(edits: $edits, dryRun: $dryRun, idempotencyKey: $key) {
         nodes { path name revision parent { path } children { nodes { key } } history { totalCount } }
         plan { nodes transactions writeUnits } } }"""
-
-
-@pytest.fixture
-async def clients(store):
-    made = Clients(store)
-    await plant(made)
-    yield made
-    await invariants.check(store)
 
 
 def create(parent, key, **given):
