@@ -12,10 +12,10 @@ import typer
 from commands import interrupt
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, progress, store_url, with_store
 from commands.interrupt import interruptible
-from commands.output import say, shell_words
+from commands.output import say
 from store.connect import open_store, opened
 from store.engine import Store
-from store.errors import BadInput, NoTable, quantity
+from store.errors import BadInput, NoTable, quantity, shell_words
 from store.model.hierarchy import Undefined
 from store.model.paths import parse_path
 from store.output_file import output_file
@@ -23,7 +23,7 @@ from store.sqlite.store import SQLiteStore
 from store.transfer.copy import Copy, new_store, put_back
 from store.transfer.export import count, export, json_line
 from store.transfer.formats.source import csv_line
-from store.transfer.formats.tables import path_header, path_line
+from store.transfer.shapes.paths import path_header, path_line
 
 Source = Annotated[str, typer.Argument(help="URL of the store to copy, such as sqlite:///clade.db.", metavar="SOURCE")]
 Target = Annotated[

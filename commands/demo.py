@@ -17,9 +17,9 @@ from store.engine import REQUEST_PATIENCE, ReadUsage, Store
 from store.errors import BadInput, Unavailable, WrongTable, install_hint, quantity
 from store.model.hierarchy import Hierarchy
 from store.model.keys import tree_version_key
-from store.transfer.formats.lines import row_of
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
+from store.transfer.shapes.paths import row_of
 
 STARTING = RetryPolicy(0.5, 4.0, deadline_seconds=60.0)  # until an engine that starts as well must respond
 

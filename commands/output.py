@@ -5,27 +5,23 @@ line: lines and tables have a replacement character for each, JSON an escape.
 """
 
 import json
-import re
-import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from store.errors import OBEYED
 
 if TYPE_CHECKING:
     from store.model.hierarchy import Hierarchy
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
-# Control characters, ends of lines, overrides of the direction of a line, and lone surrogates, which no encoding has.
-# Joiners and the blanks of other scripts belong to names.
-_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
 
 def printable(text: object) -> str:
     """A text on one line, which a terminal shows and obeys in nothing."""
-    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", str(text))
+    return OBEYED.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
 def say(*lines: object, err: bool = False) -> None:
@@ -43,26 +39,10 @@ def print_made(text: str, *, end: bool = True) -> None:
     typer.echo(text, nl=end)
 
 
-def shell_words(words: Iterable[str]) -> str:
-    """Words as a shell reads them; those with characters that are not printable as in Bash, Zsh and POSIX.1-2024, with
-    the bytes of these in octal numbers: `$'a\\033b'`.
-    """
-    return " ".join([_escaped(word) if _OBEYED.search(word) else shlex.quote(word) for word in words])
-
-
-def _escaped(word: str) -> str:
-    quoted = re.sub(r"[\\']", r"\\\g<0>", word)
-    return f"$'{_OBEYED.sub(_in_octal, quoted)}'"
-
-
-def _in_octal(match: re.Match[str]) -> str:
-    return "".join([f"\\{byte:03o}" for byte in match[0].encode("utf-8", "surrogateescape")])
-
-
 def print_json(document: object) -> None:
     """Print a JSON document as one line of UTF-8, whatever the encoding of the console."""
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    typer.echo(_OBEYED.sub(lambda one: f"\\u{ord(one[0]):04x}", text).encode())
+    typer.echo(OBEYED.sub(lambda one: f"\\u{ord(one[0]):04x}", text).encode())
 
 
 def by_level(hierarchy: "Hierarchy", counts: Mapping[str, int]) -> dict[str, int]:

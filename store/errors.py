@@ -48,6 +48,9 @@ UNCERTAIN = "It is unknown whether the change was made."
 MAX_FAULTS = 100  # of one input that are told: a list may have as many wrong elements as its input has room for
 CHECK_HINT = "Run clade check, then clade repair."
 MAX_SUGGESTED_CHARACTERS = 64  # of a name for which a similar one is looked for
+# Control characters, ends of lines, overrides of the direction of a line, and lone surrogates, which no encoding has.
+# Joiners and the blanks of other scripts belong to names.
+OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Rule(StrEnum):
@@ -311,6 +314,22 @@ def quantity(number: int, thing: str, things: str = "") -> str:
 def install_hint(*packages: str) -> str:
     """The end of a message about packages that are missing: how they come to where this runs."""
     return f"install with: {shlex.join([sys.executable, '-m', 'pip', 'install', *packages])}"
+
+
+def shell_words(words: Iterable[str]) -> str:
+    """Words as a shell reads them; those with characters that are not printable as in Bash, Zsh and POSIX.1-2024, with
+    the bytes of these in octal numbers: `$'a\\033b'`.
+    """
+    return " ".join([_escaped(word) if OBEYED.search(word) else shlex.quote(word) for word in words])
+
+
+def _escaped(word: str) -> str:
+    quoted = re.sub(r"[\\']", r"\\\g<0>", word)
+    return f"$'{OBEYED.sub(_in_octal, quoted)}'"
+
+
+def _in_octal(match: re.Match[str]) -> str:
+    return "".join([f"\\{byte:03o}" for byte in match[0].encode("utf-8", "surrogateescape")])
 
 
 def shorten(text: str, limit: int = 60) -> str:

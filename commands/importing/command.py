@@ -119,12 +119,14 @@ def import_file(
     """
     # With the formats and the transfer, which the help does without.
     from commands.importing.describe import Given
-    from commands.importing.files import FileOptions, by_id_column, cell_format, tree_by
+    from commands.importing.files import FileOptions, by_id_column
     from commands.importing.job import ImportJob, run_import
     from commands.importing.tables import TableOptions
     from store.model.names import canonical_language
-    from store.transfer.formats.columns import ColumnOptions
+    from store.transfer.formats.cells import CellFormat
     from store.transfer.formats.csv import Dialect, delimiter_named
+    from store.transfer.shapes.choice import tree_by
+    from store.transfer.shapes.columns import ColumnOptions
 
     definition, given, prune = hierarchy_named(hierarchy), Given(context), prune or prune_all
     if names_only is not None and (prune or moves or describe):
@@ -138,18 +140,12 @@ def import_file(
         of = given.params
         lists = [of[name] or [] for name in ("levels", "names", "ids", "attributes", "case_insensitive", "names_in")]
         dialect = Dialect(of["encoding"], delimiter_named(of["delimiter"]), of["quote"])
-        cells = cell_format(of["nulls"] or [], of["numbers"], of["fill_down"] or [])
+        cells = CellFormat.of(of["nulls"] or [], of["numbers"], of["fill_down"] or [])
         names_of_columns = tuple([name.strip() for name in next(csv.reader([of["column_names"] or ""]), [])])
         return FileOptions(
-            ColumnOptions(*lists),
-            dialect,
-            cells,
-            sheet,
-            of["header_row"],
-            names_of_columns,
-            tree=tree_by(of["tree"]),
-            by_id=id_column,
-        )
+            ColumnOptions(*lists), cells, tree_by(of["tree"]), id_column, (), ignore_unknown,
+            dialect, sheet, of["header_row"], names_of_columns,
+        )  # fmt: skip
 
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments, skip or [], ttl, keep_deleted)

@@ -10,15 +10,15 @@ import typer
 from typer.core import TyperOption
 
 from commands import interrupt
-from commands.importing.checks import check_file, check_unmatched
-from commands.importing.files import FileOptions, NoLevels, Source, format_of
-from commands.output import say, shell_words
-from store.errors import BadInput, quantity, shorten
-from store.transfer.formats.columns import ColumnOptions
-from store.transfer.formats.shapes import Sample
-from store.transfer.formats.source import EXAMPLES, Doubt, Format, Guess, NumberFormat
-from store.transfer.formats.tables import Table
-from store.transfer.rows import ImportPlan
+from commands.importing.files import FileOptions, Source, shape_of_file
+from commands.output import say
+from store.errors import BadInput, quantity, shell_words, shorten
+from store.transfer.formats.cells import EXAMPLES, NumberFormat
+from store.transfer.formats.source import Doubt, Guess
+from store.transfer.formats.table import Sample
+from store.transfer.rows import ImportPlan, Rejection, Row
+from store.transfer.shapes.choice import check_shape, check_unmatched
+from store.transfer.shapes.columns import ColumnOptions, NoLevels
 from store.transfer.tables.proposals import are_ids
 
 DESCRIBED_ROWS = 1_000
@@ -94,46 +94,47 @@ def describe_file(given: Given, plan: ImportPlan, source: Source, options: FileO
     """
     hierarchy = plan.hierarchy
     try:
-        found = format_of(hierarchy, source.file, given.params["format_name"], options)
+        shape = shape_of_file(hierarchy, source.file, given.params["format_name"], options)
     except NoLevels as error:
-        describe_columns(given.said, error.table, {})
-        check_unmatched(hierarchy, source, error.table, options.taken)
+        if error.table is not None:
+            describe_columns(given.said, error.table.sample, {})
+            check_unmatched(hierarchy, error.table, options.taken)
         raise
-    given.said += [f"{source.name}: {guess}" for guess in found.guesses]
-    if (table := found.table) is not None:
-        places = found.places(hierarchy)
-        places |= {str(column): what for what, column in vars(options.tree).items() if column} if options.tree else {}
-        describe_columns(given.said, table, places)
-        sample = Sample(table.header, islice(table.texts(), DESCRIBED_ROWS))
+    given.said += [f"{source.name}: {guess}" for guess in (*shape.table.guesses, *shape.guesses)]
+    if shape.is_table:
+        sample, parts = shape.table.sample, options.tree.parts if options.tree else {}
+        places = shape.places() | {column: what for what, column in parts.items() if column}
+        describe_columns(given.said, sample, places)
+        keys = [level.key for level in shape.levels if level.key]
         if not options.columns.levels:
-            _refuse_ids(source.name, found.keys, sample)
-        if found.keys and options.cells.nulls_of == {} and options.cells.numbers is None:
-            _check_cells(source.name, found.options, sample)
-    check_file(hierarchy, source, found, options, ignore_unknown=plan.ignore_unknown)
-    if tree := found.format.tree:
+            _refuse_ids(source.name, keys, sample)
+        if keys and options.cells.nulls_of == {} and options.cells.numbers is None:
+            _check_cells(source.name, shape.options, sample)
+    check_shape(shape)
+    if tree := shape.tree:
         tree.spool()
         interrupt.run(tree.place(None))
-    if sentence := check_sample(plan, source.name, found.format):
+    if sentence := check_sample(plan, source.name, tree.rows() if tree else shape.first):
         given.said.append(sentence)
-    given.propose(found.options.pairs())
+    given.propose(shape.options.pairs())
 
 
-def describe_columns(said: list[str], table: Table, places: Mapping[str, str]) -> None:
+def describe_columns(said: list[str], sample: Sample, places: Mapping[str, str]) -> None:
     """Say the columns of a table with values of the first rows, and what becomes of them."""
-    sample = Sample(table.header, islice(table.texts(), DESCRIBED_ROWS))
-    if len(table.header) > SHOWN_COLUMNS:
-        said.append(f"  {len(table.header):,} columns, the first {SHOWN_COLUMNS}:")
-    for column, values in zip(table.header[:SHOWN_COLUMNS], sample.columns, strict=False):
-        shown = ", ".join(shorten(value, 30) for value in [*dict.fromkeys(filter(None, values))][:SHOWN_VALUES])
+    if len(sample.header) > SHOWN_COLUMNS:
+        said.append(f"  {len(sample.header):,} columns, the first {SHOWN_COLUMNS}:")
+    for column, values in zip(sample.header[:SHOWN_COLUMNS], sample.columns, strict=False):
+        seen = [*dict.fromkeys(filter(None, values[:DESCRIBED_ROWS]))]
+        shown = ", ".join(shorten(value, 30) for value in seen[:SHOWN_VALUES])
         said.append(f"  {column}: {shown or 'no values'} ({places.get(column, 'not imported')})")
 
 
-def check_sample(plan: ImportPlan, source: str, form: Format, enough: int = 1) -> str | None:
+def check_sample(plan: ImportPlan, source: str, rows: Iterable[Row | Rejection], enough: int = 1) -> str | None:
     """How many of the first rows would be rejected, and the first reason; None if none. The rows are added to the plan.
 
     Raises Doubt where these are more than half of at least `enough` rows: the columns are not what they are taken for.
     """
-    for row in islice(form.rows(), DESCRIBED_ROWS):
+    for row in islice(rows, DESCRIBED_ROWS):
         plan.take(row)
     plan.check_ids()
     return check_rejections(plan, source, enough)
@@ -155,7 +156,7 @@ def check_rejections(plan: ImportPlan, source: str, enough: int) -> str | None:
 def _refuse_ids(source: str, keys: Sequence[str], sample: Sample) -> None:
     """Raise BadInput where a column that is named like a level has ids, which no proposed command takes for keys."""
     for column in keys:
-        values = [*filter(None, sample.column(column))]
+        values = [*filter(None, sample.column(column)[:DESCRIBED_ROWS])]
         if len(values) > 1 and are_ids(values):
             raise BadInput(
                 f'Column "{shorten(column)}" of {source} has ids, such as {shorten(values[0])}, and no keys; name the '
@@ -166,7 +167,7 @@ def _refuse_ids(source: str, keys: Sequence[str], sample: Sample) -> None:
 def _check_cells(source: str, options: ColumnOptions, sample: Sample) -> None:
     """Raise Doubt where columns of attributes have texts for no value, or another format of numbers."""
     columns = [column for value in options.attributes if (column := value.partition("=")[2]) in sample.header]
-    cells = [(column, cell) for column in columns for cell in sample.column(column)]
+    cells = [(column, cell) for column in columns for cell in sample.column(column)[:DESCRIBED_ROWS]]
     words = [word for column, cell in dict.fromkeys(cells) if cell in NULLS for word in ("--null", f"{column}={cell}")]
     numbers = [cell for _, cell in cells if re.fullmatch(r"[+-]?\d[\d.,' \u00a0\u202f]*", cell)]
     if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):

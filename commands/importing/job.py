@@ -16,19 +16,19 @@ import typer
 
 from commands import interrupt
 from commands.common import ask, progress
-from commands.importing.checks import check_file, check_keys, check_table, check_unmatched
 from commands.importing.describe import DESCRIBED_ROWS, Given, check_rejections, check_sample, describe_file
-from commands.importing.files import FileOptions, NoLevels, Source, check_address, format_of, source_at
+from commands.importing.files import FileOptions, Source, check_address, shape_of_file, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
     SCHEME,
     TableOptions,
+    check_table,
     describe_table,
     is_table,
     item_columns,
+    shape_of_table,
+    shape_of_tree,
     table_at,
-    table_format,
-    tree_format,
 )
 from commands.interrupt import interruptible
 from commands.output import by_level, print_json, say
@@ -40,7 +40,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.output_file import output_file
 from store.transfer.by_id import RowsById, names_in
-from store.transfer.formats.source import Doubt, Format, Guess, RejectedRows
+from store.transfer.formats.source import Doubt, Guess, RejectedRows
 from store.transfer.load import (
     LoadResult,
     arrange_versions,
@@ -52,8 +52,12 @@ from store.transfer.load import (
     stored_keys,
 )
 from store.transfer.moves import ImportMoves, scratch_copy
-from store.transfer.parent_ids import ParentTree
 from store.transfer.rows import ImportPlan, NodesOf
+from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched
+from store.transfer.shapes.columns import NoLevels
+from store.transfer.shapes.parent_tree import ParentTree
+from store.transfer.shapes.shape import Shape
+from store.transfer.tables.items import Items
 from store.transfer.tables.scan import find_export
 from store.writing.writer import Writer
 
@@ -99,7 +103,7 @@ class ImportJob:
     plan: ImportPlan = field(init=False)
     outcome: LoadResult = field(default_factory=LoadResult)
     source: Source = field(init=False)
-    format: Format = field(init=False)
+    shape: Shape = field(init=False)
     _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
     _kept: int = 0
     _seconds: float = 0.0
@@ -107,12 +111,12 @@ class ImportJob:
     def __post_init__(self) -> None:
         self.taken = {*Guess} if self.is_confirmed else {Guess.SHAPE} if self.language else set()
 
-    def run(self, source: Source, form: Format) -> None:
+    def run(self, source: Source, shape: Shape) -> None:
         """Import a source and report it; ends the command with status 1 where rows were rejected.
 
         Raises Doubt before anything is written.
         """
-        self.source, self.format = source, form
+        self.source, self.shape = source, shape
         self._load_all()
         self._print_json() if self.as_json else self._report()
         if self.dry_run:
@@ -126,8 +130,8 @@ class ImportJob:
         try:
             with interruptible(lambda: self._progress("Stopped")):
                 gc.set_threshold(GC_THRESHOLD)
-                if self.format.tree:
-                    self._spool(self.format.tree)
+                if self.shape.tree:
+                    self._spool(self.shape.tree)
                 elif self._by_id is None:
                     self._read()
                 interrupt.run(self._write())
@@ -144,7 +148,7 @@ class ImportJob:
     @property
     def _by_id(self) -> NodesOf | None:
         """The ids of a row, where rows are for the stored nodes that have them."""
-        return names_in(self.language, level_ids=self.level_ids) if self.language else self.format.by_id
+        return names_in(self.language, level_ids=self.level_ids) if self.language else self.shape.by_id
 
     def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
         """A plan without rows, by the options of the import."""
@@ -162,7 +166,7 @@ class ImportJob:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
         self.plan = self.new_plan(stored)
         with progress("Reading", "rows") as meter:
-            for row in self.format.rows():
+            for row in self.shape.rows():
                 self.plan.take(row)
                 self._check_number()
                 if self.plan.rows % METER_ROWS == 0:
@@ -172,7 +176,7 @@ class ImportJob:
     async def _read_by_id(self, store: Store, nodes_of: NodesOf) -> None:
         """Make the plan of rows that are for the stored nodes of their ids."""
         self.plan = self.new_plan()
-        rows, rows_by_id = self.format.rows(), RowsById(self.plan, nodes_of, are_unique=not self.language)
+        rows, rows_by_id = self.shape.rows(), RowsById(self.plan, nodes_of, are_unique=not self.language)
         with progress("Reading", "rows") as meter:
             while page := [*islice(rows, DESCRIBED_ROWS)]:
                 await rows_by_id.take(store, page)
@@ -203,12 +207,12 @@ class ImportJob:
         """Make the plan of a tree by parents, whose keys depend on the nodes in the store."""
         await tree.place(store)
         if Guess.SHAPE not in self.taken:
-            check_sample(self.new_plan(), self.source.name, self.format, ENOUGH_ROWS)
+            check_sample(self.new_plan(), self.source.name, self.shape.rows(), ENOUGH_ROWS)
         if self._by_id is None:
             self._read()
 
     async def _write(self) -> None:
-        tree, by_id = self.format.tree, self._by_id
+        tree, by_id = self.shape.tree, self._by_id
         is_new = (self.dry_run or tree is not None) and by_id is None and not await _has_table(self.url)
         url = "sqlite://:memory:" if self.dry_run and is_new else self.url
         if tree and is_new:
@@ -255,7 +259,7 @@ class ImportJob:
             )
 
     async def _move(self, store: Store, outcome: LoadResult) -> None:
-        places = self.format.tree.moving if self.format.tree else None
+        places = self.shape.tree.moving if self.shape.tree else None
         with progress("Moving", "nodes", len(self.plan.ids if places is None else places)) as meter:
             await self._moves_on(store, outcome).run(meter)
 
@@ -263,7 +267,7 @@ class ImportJob:
         from graph.settings import Settings
 
         writer = Writer(store, Settings().move_timing)
-        places = self.format.tree.moving if self.format.tree else None
+        places = self.shape.tree.moving if self.shape.tree else None
         return ImportMoves(store, writer, self.plan, outcome, places, prune=self.prune)
 
     async def _load_versions(self, store: Store) -> None:
@@ -305,7 +309,7 @@ class ImportJob:
         ):
             if number:
                 say(sentence)
-        for sentence in [*(self.format.tree.sentences if self.format.tree else ()), *self.plan.undefined.sentences()]:
+        for sentence in [*(self.shape.tree.sentences if self.shape.tree else ()), *self.plan.undefined.sentences()]:
             say(sentence)
         self._report_rejected()
 
@@ -321,7 +325,7 @@ class ImportJob:
             "notDeleted": self._kept, "repeated": plan.repeated, "invisibleKeys": len(plan.unseen),
             "parentsWithoutRow": by_level(self.hierarchy, outcome.parents),
             "undefined": plan.undefined.entries(), "rejectedFile": file,
-            "notes": [*self.format.tree.sentences] if self.format.tree else [],
+            "notes": [*self.shape.tree.sentences] if self.shape.tree else [],
             "rejected": [{"row": number, "reason": reasons[number]} for number in sorted(reasons)],
         }  # fmt: skip
         print_json(document)
@@ -337,7 +341,7 @@ class ImportJob:
             earlier = reasons.get(rejection.number)
             if earlier is None or rejection.reason not in earlier:
                 reasons[rejection.number] = f"{earlier} {rejection.reason}" if earlier else rejection.reason
-        rejected = self.format.rejected
+        rejected = self.shape.rejected
         target, written = self.source.rejected(rejected.ending), None
         try:
             if reasons and not self.dry_run:
@@ -361,7 +365,7 @@ class ImportJob:
             raise BadInput(f"{target} is not a file of rejected rows; move it away and import again.")
         with output_file(target) as output:
             output.write(rejected.head)
-            for text, row in self.format.read():
+            for text, row in self.shape.read():
                 if row.number in reasons:
                     output.write(rejected.line(text, f"row {row.number}: {reasons[row.number]}"))
 
@@ -394,7 +398,7 @@ def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: T
     A tree by parent ids says where its nodes are now, so that those that are elsewhere are moved.
     """
     address, options = given.params["file"], parsed()
-    job.moves = job.moves or (options.tree is not None and options.tree.parent is not None and not job.language)
+    job.moves = job.moves or (options.tree is not None and options.tree.shape == "parent" and not job.language)
     if options.tree and job.level_ids:
         raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
     if address.startswith(SCHEME):
@@ -411,16 +415,17 @@ def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: T
             if given.params["describe"]:
                 return describe_file(given, job.new_plan(), source, options)
             try:
-                found = format_of(job.hierarchy, source.file, given.params["format_name"], options)
+                shape = shape_of_file(job.hierarchy, source.file, given.params["format_name"], options)
             except NoLevels as error:
-                check_unmatched(job.hierarchy, source, error.table, job.taken)
+                if error.table is not None:
+                    check_unmatched(job.hierarchy, error.table, job.taken)
                 raise
-            for guess in found.guesses:
+            for guess in (*shape.table.guesses, *shape.guesses):
                 say(f"{source.name}: {guess}", err=True)
-            check_file(job.hierarchy, source, found, options, ignore_unknown=job.ignore_unknown)
-            if Guess.SHAPE not in job.taken and found.format.tree is None and found.format.by_id is None:
-                check_sample(job.new_plan(), source.name, found.format, ENOUGH_ROWS)
-            job.run(source, found.format)
+            check_shape(shape)
+            if Guess.SHAPE not in job.taken and shape.tree is None and shape.by_id is None:
+                check_sample(job.new_plan(), source.name, shape.first, ENOUGH_ROWS)
+            job.run(source, shape)
 
         _ask(attempt, job, given)
 
@@ -480,16 +485,18 @@ def _import_table(given: Given, options: FileOptions, table_options: TableOption
                 return describe_table(given, hierarchy, table, table_options, options.columns)
             if job.prune and table.export.is_incremental:
                 raise BadInput(NO_PRUNE)
-            if options.tree:
-                form, reader = tree_format(hierarchy, table, options)
-            else:
-                form, reader = table_format(hierarchy, table, templates, columns, prune=job.prune)
-            if Guess.SHAPE not in job.taken and not options.tree:
-                check_keys(hierarchy, table.source.name, (row for _, row in form.read()))
+            is_tree = options.tree is not None
+            shape = (
+                shape_of_tree(hierarchy, table, options)
+                if is_tree
+                else shape_of_table(hierarchy, table, templates, columns, prune=job.prune)
+            )
+            if Guess.SHAPE not in job.taken and not is_tree:
+                check_keys(hierarchy, table.source.name, shape.first)
             try:
-                job.run(table.source, form)
+                job.run(table.source, shape)
             finally:
-                for sentence in reader.sentences():
+                for sentence in (shape.reader if isinstance(shape, Items) else table.left_out).sentences():
                     say(sentence, err=True)
 
         _ask(attempt, job, given)

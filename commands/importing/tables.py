@@ -1,6 +1,5 @@
 """`clade import` of DynamoDB tables and of their exports to S3."""
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,23 +9,25 @@ from tempfile import TemporaryDirectory
 
 from commands import interrupt
 from commands.common import progress
-from commands.importing.checks import check_keys
 from commands.importing.describe import Given, check_sample, describe_columns
-from commands.importing.files import FileOptions, Source, columns, parent_tree, tree_reader
+from commands.importing.files import FileOptions, Source
 from commands.interrupt import interruptible
 from commands.output import say
 from store.connect import DynamoDBUrl
 from store.dynamodb.client import DynamoDBClient
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.columns import ColumnOptions, LevelColumns
-from store.transfer.formats.source import REJECTED_JSON, Format
-from store.transfer.formats.tables import Table
+from store.transfer.formats.table import SAMPLE_ROWS, Sample
 from store.transfer.rows import ImportPlan
-from store.transfer.tables.items import ItemReader, TreeItemReader, key_text, plain
+from store.transfer.shapes.choice import check_keys, shape_of
+from store.transfer.shapes.columns import ColumnOptions, LevelColumns, columns
+from store.transfer.shapes.doubts import Look
+from store.transfer.shapes.links import MAX_ROWS, Links
+from store.transfer.shapes.shape import Shape
+from store.transfer.tables.items import ItemReader, Items, key_text, plain
 from store.transfer.tables.left_out import LeftOut
 from store.transfer.tables.proposals import Proposal, are_ids, key_attributes, key_candidates, proposals
-from store.transfer.tables.scan import Export, TableScan, find_export, first_items, is_export, read_export
+from store.transfer.tables.scan import Export, TableScan, export_table, find_export, first_items, is_export
 from store.transfer.tables.templates import DIVIDER, KeyTemplate
 
 SCHEME = "dynamodb://"
@@ -116,31 +117,39 @@ def item_columns(
     return templates, found
 
 
-def table_format(
+def shape_of_table(
     hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate], columns: Sequence[LevelColumns],
     *, prune: bool = False,
-) -> tuple[Format, ItemReader]:  # fmt: skip
-    """The format of a table, and the reader of its items. Raises BadInput where its keys are unclear."""
+) -> Items:  # fmt: skip
+    """The shape of a table by its keys. Raises BadInput where these are unclear."""
     keys = _keys(hierarchy, table, templates)
     reader = ItemReader(hierarchy, templates, keys, columns, table.left_out, prune, table.export.is_incremental)
-    return Format(lambda: read_export(table.export, reader), REJECTED_JSON._replace(ending=".json")), reader
+    return Items(reader, export_table(table.export, table.source.name, table.left_out))
 
 
-def tree_format(hierarchy: Hierarchy, table: TableSource, options: FileOptions) -> tuple[Format, ItemReader]:
-    """The format of a table whose items name their parents, and the reader of its items. Raises BadInput."""
+def shape_of_tree(hierarchy: Hierarchy, table: TableSource, options: FileOptions) -> Shape:
+    """The shape of a table whose items name their parents. Raises BadInput."""
     if table.export.is_incremental:
         raise BadInput("--tree-by needs a whole table; this export has only what changed.")
-    if options.tree and options.tree.shape not in ("parent", "prefix"):
+    if options.tree and options.tree.shape not in Links.trees:
         raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
-    header = list(
-        dict.fromkeys(name for item in first_items(table.export, sys.maxsize, table.left_out) for name in item)
-    )
-    cells, guesses = tree_reader(hierarchy, header, options)
-    for guess in guesses:
+    shape = shape_of(hierarchy, export_table(table.export, table.source.name, table.left_out), options)
+    for guess in shape.guesses:
         say(f"{table.source.name}: {guess}", err=True)
-    reader = TreeItemReader(hierarchy, [], [], left_out=table.left_out, header=header, read=cells.row)
-    form = Format(lambda: read_export(table.export, reader), REJECTED_JSON._replace(ending=".json"))
-    return form._replace(tree=parent_tree(hierarchy, options, cells, form.read)), reader
+    return shape
+
+
+def check_table(hierarchy: Hierarchy, name: str, export: Export, left_out: LeftOut) -> None:
+    """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
+    sample = [*first_items(export, SAMPLE_ROWS, left_out)]
+    header = list(dict.fromkeys(column for item in sample for column in item))
+
+    def rows(number: int = MAX_ROWS) -> Iterator[list[str]]:
+        for item in first_items(export, number, left_out):
+            yield [key_text(item.get(column)) for column in header]
+
+    first = Sample(header, ((0, row, None, None, "") for row in rows(SAMPLE_ROWS)))
+    Links.see_table(Look(hierarchy, name, first, rows))
 
 
 def describe_table(
@@ -172,24 +181,24 @@ def describe_table(
         try:
             tried = replace(options, templates=proposal.templates)
             templates, levels = item_columns(hierarchy, proposal.columns, tried)
-            form, reader = table_format(hierarchy, replace(table, keys=proposal.keys), templates, levels)
-            check_keys(hierarchy, source, (row for _, row in form.read()))
-            rejected = check_sample(ImportPlan(hierarchy), source, form)
+            shape = shape_of_table(hierarchy, replace(table, keys=proposal.keys), templates, levels)
+            check_keys(hierarchy, source, shape.first)
+            rejected = check_sample(ImportPlan(hierarchy), source, shape.rows())
             break
         except BadInput as error:
             reason = reason or str(error)
     else:
         raise BadInput(f"No command is proposed for {source}: {reason or NO_PROPOSAL}")
-    places = {column: f"attribute {name}" for column, name in reader.by_name.items()}
+    places = {column: f"attribute {name}" for column, name in shape.reader.by_name.items()}
     places |= {column: use for one in levels for column, use in one.places()}
     for parts in [text.split(DIVIDER) for text in proposal.templates]:
-        places |= {name: f"key {part}" for name, part in zip(reader.keys, parts, strict=False)}
+        places |= {name: f"key {part}" for name, part in zip(shape.reader.keys, parts, strict=False)}
     header = [*dict.fromkeys(name for item in items for name in item)]
     cells = [[str(plain(item[name])) if name in item else "" for name in header] for item in items]
-    describe_columns(given.said, Table(header, lambda: ((0, row, None, None) for row in cells)), places)
+    describe_columns(given.said, Sample(header, ((0, row, None, None, "") for row in cells)), places)
     given.said += [*([rejected] if rejected else []), *left_out.sentences()]
     is_known = given.params["file"].startswith(SCHEME) and proposal.keys == table.keys
-    keys = [("--keys", ",".join(reader.keys))] if proposal.templates and not (is_known or options.keys) else []
+    keys = [("--keys", ",".join(shape.reader.keys))] if proposal.templates and not (is_known or options.keys) else []
     given.propose([*keys, *(("--key", text) for text in proposal.templates), *proposal.columns.pairs()])
 
 

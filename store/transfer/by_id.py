@@ -6,24 +6,18 @@ with its whole tree costs a quarter of one, but a file of few ids must not read 
 of all its nodes in memory; and how many rows there are is known at the end only. In memory are a page and the plan.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from store.engine import ReadUsage, Store
 from store.errors import BadInput
 from store.metadata.history import current_key
-from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, id_key
 from store.model.names import NAMES, checked_name
 from store.model.paths import checked_segment, visible_key
 from store.model.records import Record, checked_id
 from store.transfer.diff import bare_id
-from store.transfer.formats.columns import PLAIN, CellFormat, LevelColumns, typed_text
-from store.transfer.formats.lines import row_of
-from store.transfer.formats.tables import PathRowReader, check_table, unquoted
-from store.transfer.rows import AskedNodes, ImportPlan, NodesOf, Part, Rejection, Row, TextRows, given_id
-
-PLACE = frozenset(("path", "level", "id"))  # columns that say nothing where the node is found by its id
+from store.transfer.rows import AskedNodes, ImportPlan, NodesOf, Part, Rejection, Row, given_id
 
 
 @dataclass
@@ -130,85 +124,3 @@ def _named(number: int, node_id: str, names: Mapping[str, str]) -> Callable[[Pat
         return Row(number, path, [part], is_exact=True)
 
     return row_at
-
-
-def values_by(reader: "IdReader") -> NodesOf:
-    """The node of each row that a reader has made. An id in JSON may be a whole number."""
-
-    def nodes_of(row: Row) -> AskedNodes:
-        node_id = row.parts[0].id
-        if node_id in (None, ""):
-            raise BadInput(f'The row has no id in "{reader.column}".')
-        node_id = checked_id(str(node_id) if type(node_id) is int else node_id)
-        return [(node_id, lambda path, level: reader.row_at(row, node_id, path, level))]
-
-    return nodes_of
-
-
-class IdReader:
-    """Turns JSON objects into rows that have an id alone, and then each into that of its node, as in a file of paths.
-
-    The `column` of ids may have any name. The `columns` of levels are of other names than their attributes.
-    """
-
-    def __init__(self, column: str, columns: Sequence[LevelColumns]) -> None:
-        self.column = column
-        self._columns = {own.level: own for own in columns}
-        self._used = {own.level: {*PLACE, column, *own.values} for own in columns}
-        self._place = {*PLACE, column}
-
-    def of_fields(self, number: int, fields: Mapping[str, object]) -> Row:
-        """The row of an object."""
-        return Row(number, (), [Part("", id=fields.get(self.column), attributes=fields)])
-
-    def row_at(self, row: Row, node_id: str, path: Path, level: str) -> Row | Rejection:
-        """The row of a node, by its id, path and level; a field that the object lacks leaves the node as it is."""
-        given, own = row.parts[0].attributes, self._columns.get(level)
-        used = self._used.get(level, self._place)
-        fields = {name: value for name, value in given.items() if name not in used}
-        if own:
-            fields |= {name: given[column] for name, column in own.columns.items() if column in given}
-            names = {language: given[column] for language, column in own.names.items() if column in given}
-            fields |= {NAMES: names} if names else {}
-        return row_of(row.number, {**fields, "path": path, "level": level, "id": node_id}, is_exact=True)
-
-
-class IdRowReader(IdReader):
-    """Turns the cells of a table into rows likewise."""
-
-    def __init__(
-        self, hierarchy: Hierarchy, header: Sequence[str], column: str, columns: Sequence[LevelColumns] = (),
-        cell_format: CellFormat = PLAIN,
-    ) -> None:  # fmt: skip
-        super().__init__(column, columns)
-        check_table(header, [LevelColumns("", column), *columns])
-        cell_format.check(header)
-        self._index, self._nulls = header.index(column), cell_format.nulls_in(column)
-        self._others = {name: index for index, name in enumerate(header) if name not in PLACE and name != column}
-        self._reader = PathRowReader(hierarchy, ["path", "level", *self._others], columns, cell_format)
-
-    def filled(self, cells: Sequence[object]) -> Sequence[object]:
-        """The cells of a row as they are, since each row has its id."""
-        return cells
-
-    def row(self, number: int, cells: Sequence[object]) -> Row:
-        """The row of cells."""
-        text = typed_text(cells[self._index], self.column, is_name=True).strip()
-        node_id = None if text in self._nulls else unquoted(text)
-        return Row(number, (), [Part("", id=node_id, attributes={n: cells[one] for n, one in self._others.items()})])
-
-    def row_at(self, row: Row, node_id: str, path: Path, level: str) -> Row | Rejection:
-        """The row of a node, by its id, path and level."""
-        found = self._reader.row(row.number, ["-", level, *row.parts[0].attributes.values()])
-        if isinstance(found, Rejection):
-            return found
-        return found._replace(path=path, parts=[part._replace(id=node_id) for part in found.parts], is_exact=True)
-
-
-def read_by_id(objects: Iterable[tuple[int, str, object]], reader: IdReader) -> TextRows:
-    """The rows of JSON objects, each with its number and text."""
-    for number, text, fields in objects:
-        if isinstance(fields, dict):
-            yield text, reader.of_fields(number, fields)
-        else:
-            yield text, fields if isinstance(fields, Rejection) else Rejection(number, "The row is not a JSON object.")

@@ -10,19 +10,18 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from commands.importing.files import FileOptions, shape_of_file
 from graph.hierarchies.locations import Location
 from store.errors import BadInput
-from store.transfer.formats.columns import LevelColumns, RowReader
 from store.transfer.formats.csv import csv_table
-from store.transfer.formats.json import is_nodes, json_table, read_objects
-from store.transfer.formats.json_trees import NodeReader
-from store.transfer.formats.lines import TOO_LONG, read_jsonl
+from store.transfer.formats.lines import TOO_LONG
 from store.transfer.formats.source import content_name
-from store.transfer.formats.tables import read_table
 from store.transfer.formats.workbooks import excel_table, parquet_table
 from store.transfer.rows import Rejection, Row
 
-COUNTRIES = [LevelColumns("COUNTRY", "Country")]
+
+def rows(file: Path) -> list[Row | Rejection]:
+    return list(shape_of_file(Location.definition(), file, None, FileOptions()).rows())
 
 
 @pytest.mark.parametrize("last", ["A20000", "XFD1048576"])
@@ -30,7 +29,7 @@ def test_cells_of_a_workbook_that_lie_far_apart_take_no_memory(tmp_path, last):
     book = openpyxl.Workbook()
     book.active["A1"], book.active[last] = "Country", "7"
     book.save(tmp_path / "a.xlsx")
-    ((number, cells, _, _),) = excel_table(tmp_path / "a.xlsx").rows()
+    ((number, cells, *_),) = excel_table(tmp_path / "a.xlsx").rows()
     assert (number, cells[-1]) == (book.active[last].row, "7")
 
 
@@ -83,7 +82,7 @@ def test_a_value_that_is_nested_without_end_rejects_its_line(tmp_path, nested, f
     file = tmp_path / "a.jsonl"
     line = f'"level": "MALL", "{field}": {nested}}}\n'
     file.write_text(f'{{"path": ["M"], {line}{{"path": ["M"], "level": "MALL"}}\n')
-    (_, rejected), (_, row) = read_jsonl(file)
+    rejected, row = rows(file)
     assert rejected == Rejection(1, "The line is nested more than 100 times.")
     assert isinstance(row, Row)
 
@@ -93,16 +92,7 @@ def test_a_document_that_is_nested_without_end_is_rejected(tmp_path, text):
     file = tmp_path / "a.json"
     file.write_text(text % ("[" * 1_000 + "]" * 1_000))
     with pytest.raises(BadInput, match="nest it less deeply"):
-        read_json(file)
-
-
-def read_json(file: Path) -> None:
-    objects = read_objects(file)
-    if is_nodes(objects):
-        list(NodeReader(Location.definition()).read(objects))
-    else:
-        table, _ = json_table(file, objects)
-        list(read_table(table, RowReader(COUNTRIES, table.header)))
+        rows(file)
 
 
 @pytest.mark.parametrize("shape", ["text", "list", "struct"])
@@ -119,10 +109,10 @@ def test_a_long_text_in_all_rows_of_parquet_is_in_memory_once(tmp_path, shape):
     default = pyarrow.default_memory_pool()
     pool = pyarrow.proxy_memory_pool(default)  # which counts by itself
     pyarrow.set_memory_pool(pool)
-    rows = list(islice(parquet_table(file).rows(), 5))
+    found = list(islice(parquet_table(file).rows(), 5))
     pyarrow.set_memory_pool(default)
     assert pool.max_memory() < 200_000_000
-    assert {reason for _, _, reason, _ in rows[1:]} == ({None} if shape == "list" else {TOO_LONG})
+    assert {reason for _, _, reason, *_ in found[1:]} == ({None} if shape == "list" else {TOO_LONG})
 
 
 def test_texts_of_parquet_that_are_not_utf_8_are_one_sentence(tmp_path):

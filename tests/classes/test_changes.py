@@ -10,9 +10,9 @@ from graph.hierarchies.attribute import WrongClass
 from store.engine import ReadUsage
 from store.model.keys import node_key
 from store.transfer.export import export
-from store.transfer.formats.lines import row_of
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
+from store.transfer.shapes.paths import row_of
 from tests import invariants
 from tests.classes import land_after, land_before
 from tests.rights.asking import Server, caller

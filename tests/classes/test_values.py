@@ -15,10 +15,9 @@ from store.engine import ReadUsage
 from store.model.keys import node_key
 from store.model.records import Put, key_of
 from store.transfer.export import export
-from store.transfer.formats.lines import row_of
-from store.transfer.formats.tables import PathRowReader, path_header, path_line
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
+from store.transfer.shapes.paths import PathCells, path_header, path_line, row_of
 from tests import invariants
 from tests.classes.shops import Place
 from tests.model import Word, literal, plain
@@ -291,7 +290,7 @@ async def test_an_export_is_imported_without_a_change_as_lines_and_as_a_table(se
     outcome = await imported(server.store, *lines)
     assert (outcome.rejections, outcome.written, outcome.unchanged) == ([], 0, 2)
     header, plan, outcome = path_header(KIND), ImportPlan(KIND), LoadResult()
-    reader = PathRowReader(KIND, header)
+    reader = PathCells(KIND, header)
     for number, cells in enumerate(csv.reader([path_line(header, line) for line in lines])):
         plan.take(reader.row(number, cells))
     await load(server.store, plan, outcome)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from clade import Node
+from commands.importing.files import FileOptions, shape_of_file
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.registry import served
 from store.engine import Store
 from store.errors import BadInput
 from store.model.hierarchy import Undefined
 from store.sqlite.store import SQLiteStore
-from store.transfer.formats.lines import read_jsonl
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests.readme import DOCS, blocks
@@ -125,7 +125,7 @@ async def test_each_query_of_a_system_takes_the_requests_of_the_page(
     (hierarchy,) = served(named[1]) if named else [served_from(tmp_path, *blocks("python", section))]
     (tmp_path / "nodes.jsonl").write_text("".join(blocks("json", section)))
     plan, result = ImportPlan(hierarchy.definition()), LoadResult()
-    for _, row in read_jsonl(tmp_path / "nodes.jsonl"):
+    for row in shape_of_file(hierarchy.definition(), tmp_path / "nodes.jsonl", None, FileOptions()).rows():
         plan.take(row)
     await load(store, plan, result)
     assert not result.rejections

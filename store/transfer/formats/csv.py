@@ -17,9 +17,8 @@ from typing import Literal, TextIO
 from store.errors import BadInput, quantity, shorten
 from store.transfer.formats.encodings import SAMPLE_BYTES, certain_encoding, guess_encoding
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
-from store.transfer.formats.shapes import MAX_TITLES, TITLE_ROWS, check_titles
 from store.transfer.formats.source import Doubt, Guess, RejectedRows, content_name, csv_line, free_name, opened
-from store.transfer.formats.tables import Table, TableRow, checked_header
+from store.transfer.formats.table import MAX_TITLES, Table, TableRow
 from store.transfer.rows import Rejection
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -117,21 +116,23 @@ class Dialect:
         return [*said, self.doubt] if self.doubt else said
 
 
-def csv_table(file: Path, dialect: Dialect | None = None) -> Table:
-    """The table of a CSV or TSV file; without a resolved dialect, that is guessed.
+def csv_table(file: Path, given: Dialect | None = None, taken: Collection[Guess] = ()) -> Table:
+    """The table of a CSV or TSV file, in its dialect, of which is guessed what is not given.
 
-    The texts of rows may have surrogates for bytes of another encoding. Raises BadInput where the file has no header;
-    while rows are read, BadInput for a quote that is never closed, and Doubt for values in quotes that look like rows.
+    The texts of rows may have surrogates for bytes of another encoding. Raises BadInput where the file has no header,
+    and Doubt for a guess that is not `taken`; while rows are read, BadInput for a quote that is never closed, and Doubt
+    for values in quotes that look like rows.
     """
-    given = dialect or Dialect().resolved(file)
-    delimiter = given.delimiter or ","
-    head, header, _ = _parts(file, given)
+    given = given or Dialect()
+    dialect = given.resolved(file, taken)
+    delimiter = dialect.delimiter or ","
+    number, head, header, _ = _parts(file, dialect)
 
     def rows() -> Iterator[TableRow]:
         is_ragged = False
-        for number, text, cells in _parts(file, given)[2]:
+        for number, text, cells in _parts(file, dialect)[-1]:
             if isinstance(cells, Rejection):
-                yield number, (), cells.reason, text
+                yield number, (), cells.reason, text, ""
             elif cells:  # a blank line has none
                 reason = None
                 if len(cells) < len(header):
@@ -139,17 +140,21 @@ def csv_table(file: Path, dialect: Dialect | None = None) -> Table:
                         reason = f"The file ends in this row, after {quantity(len(cells), 'column')}."
                     is_ragged = True
                 if not text.isascii() and _SURROGATE.search(text):
-                    encoding = "UTF-8" if given.text_encoding == "utf-8" else given.encoding
+                    encoding = "UTF-8" if dialect.text_encoding == "utf-8" else dialect.encoding
                     reason = f"The row is not valid {encoding}."
                 if '="' in text:
                     cells = [found[1] if (found := _AS_TEXT.fullmatch(cell)) else cell for cell in cells]
-                yield number, cells, reason, text
+                yield number, cells, reason, text, ""
 
     return Table(
+        file.name,
         header,
         rows,
         line=lambda cells: csv_line(cells, delimiter=delimiter) + "\n",
-        rejected_by=lambda reason_column: _rejected(given, head, header, reason_column),
+        rejected_by=lambda reason_column: _rejected(dialect, head, header, reason_column),
+        guesses=dialect.sentences(given),
+        header_row=None if dialect.columns else number,
+        doubt=dialect.doubt,
     )
 
 
@@ -198,16 +203,9 @@ def looks_like_table(file: Path) -> bool:
     return any(_score(lines[start:], one, csv.QUOTE_NONE)[0] == 1 for one in "\t|;" for start in starts)
 
 
-def check_header(file: Path, dialect: Dialect) -> None:
-    """Raise BadInput for a title above the header, as `check_titles` does."""
-    if not dialect.header_row and not dialect.columns:
-        records = ((number, cells) for number, _, cells in _records(file, dialect) if isinstance(cells, list))
-        rows = [(number, cells) for number, cells in islice(records, TITLE_ROWS) if any(cells)]
-        check_titles(f"Line {{}} of {file.name}", rows)
-
-
-def _parts(file: Path, dialect: Dialect) -> tuple[str, list[str], Iterator[Record]]:
-    """The text of the header with the lines above it that are skipped, the names of its columns, the other records.
+def _parts(file: Path, dialect: Dialect) -> tuple[int, str, list[str], Iterator[Record]]:
+    """The number of the header, its text with the lines above it that are skipped, the names of its columns, the other
+    records.
 
     A file with given names has no header, unless it is one of rejected rows, which has a column of reasons beside them.
     Raises BadInput without a header, and where that is not valid.
@@ -222,14 +220,14 @@ def _parts(file: Path, dialect: Dialect) -> tuple[str, list[str], Iterator[Recor
             seen = f"The names of the columns of {file.name} are in ' signs"
             raise Doubt(Guess.QUOTES, f'{seen}; --quote "\'" takes these off all cells.', ("--quote", "'"))
         if any(names) and names[: len(given)] == given:
-            return above + text, checked_header(file, names), records
+            return number, above + text, names, records
         if given and cells:
             records = chain([(number, text, cells)], records)
             break
         above += text if dialect.header_row else ""
     if given:
         end = text[len(text.rstrip(_END)) :] or "\n"
-        return (dialect.delimiter or ",").join(csv_line([name]) for name in given) + end, given, records
+        return 1, (dialect.delimiter or ",").join(csv_line([name]) for name in given) + end, given, records
     where = "its first line" if dialect.header_row is None else f"line {dialect.header_row}"
     raise BadInput(f'"{file.name}" has no header: {where} must name the columns.')
 

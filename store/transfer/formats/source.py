@@ -1,16 +1,12 @@
-"""Files of imports: the `Format` that reads one, its bytes, how it writes numbers, and the file of its rejected rows. A
-format is chosen in `commands/importing/files.py`.
-"""
+"""Files of imports: their bytes, what an import may guess wrongly about them, and the files of their rejected rows."""
 
 import csv
 import io
 import lzma
-import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from gzip import GzipFile
 from itertools import chain, count
@@ -20,16 +16,12 @@ from typing import IO, NamedTuple, cast
 import orjson
 
 from store.errors import BadInput, shorten
-from store.transfer.parent_ids import ParentTree
-from store.transfer.rows import NodesOf, Rejection, Row, TextRows
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 BLOCK_BYTES = 1 << 20
 SHOWN_NAMES = 5
-EXAMPLES = ("1,234.56", "1.234,56", "1 234,56", "1'234.56")  # of number formats
 REASON = "reason"
 JSON_REASON = "$reason"  # no attribute can have this name
-_SPACES = re.compile("[\u00a0\u2009\u202f]")  # narrow and no-break spaces, as programs write them between thousands
 
 # Errors of compressed content that cannot be read, beside OSError: zipfile raises RuntimeError for an encrypted member,
 # and NotImplementedError for a compression that it has not.
@@ -110,27 +102,6 @@ def _archive(source: Path | IO[bytes], file: Path) -> Iterator[tuple[zipfile.Zip
         yield archive, members[0]
 
 
-@dataclass(frozen=True)
-class NumberFormat:
-    """A way to write numbers in text files, named by an example: one of `EXAMPLES`."""
-
-    example: str
-
-    def __post_init__(self) -> None:
-        if self.example not in EXAMPLES:
-            written = " or ".join(f'"{example}"' for example in EXAMPLES)
-            raise BadInput(f'"{shorten(self.example)}" is not a format of numbers; use {written}.')
-
-    def plain(self, text: str) -> str:
-        """A number with a decimal point and without thousands, such as 1234.56. Raises BadInput for any other text."""
-        thousands, decimal = self.example[1], self.example[5]
-        found = _SPACES.sub(" ", text.strip()) if thousands == " " else text.strip()
-        group, point = re.escape(thousands), re.escape(decimal)
-        if not re.fullmatch(rf"[+-]?([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]+)({point}[0-9]+)?", found):
-            raise BadInput(f'"{shorten(text)}" is not a number like {self.example}.')
-        return found.replace(thousands, "").replace(decimal, ".")
-
-
 class RejectedRows(NamedTuple):
     """How a file of rejected rows is written: its extension, its head, and each row of its text and reason.
 
@@ -143,33 +114,6 @@ class RejectedRows(NamedTuple):
     head: bytes
     mark: bytes
     line: Callable[[str, str], bytes]
-
-
-class Format(NamedTuple):
-    """The format of a file: a function to its rows, how rejected ones are written, and the tree that links make.
-
-    `by_id` is for rows that name stored nodes by their ids alone: their nodes.
-    """
-
-    read: Callable[[], TextRows]
-    rejected: RejectedRows
-    tree: ParentTree | None = None
-    by_id: NodesOf | None = None
-
-    def rows(self) -> Iterator[Row | Rejection]:
-        """The rows with their paths, in the order of the file or that of its tree."""
-        return self.tree.rows() if self.tree else (row for _, row in self.read())
-
-
-def rejected_taxonomy(encoding: str, errors: str, mark: str) -> RejectedRows:
-    """Rejected rows of a taxonomy, whose comments begin with #, in its encoding, with its byte order mark."""
-
-    def line(text: str, reason: str) -> bytes:
-        comment = f"# {' '.join(reason.split())}\n".encode(encoding, "replace")
-        return comment + (text.rstrip("\r\n") + "\n").encode(encoding, errors)
-
-    head = mark.encode(encoding)
-    return RejectedRows(".txt", head, head + "# row ".encode(encoding), line)
 
 
 def _json_lines(text: str, reason: str) -> bytes:

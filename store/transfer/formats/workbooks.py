@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from store.errors import BadInput, install_hint, shorten
-from store.transfer.formats.columns import ShownCell, named, text_of
-from store.transfer.formats.shapes import TITLE_ROWS, check_titles
-from store.transfer.formats.tables import Table, TableRow, bounded_row, checked_header, flat
+from store.transfer.formats.cells import ShownCell, named, text_of
+from store.transfer.formats.table import TITLE_ROWS, Table, TableRow, bounded_row, check_titles, flat
 from store.transfer.formats.workbook_parts import MAX_CELL_CHARACTERS, Parts, SheetScan, TextScan
 
 MAX_FORMAT_CHARACTERS = 255  # of a number format of Excel
@@ -73,7 +72,7 @@ def excel_table(
         start, header = sample[0][0], [text.strip() for text in sample[0][1]]
     columns = {*found.merged(start)}
     merged = [one for number, one in enumerate(header, start=1) if number in columns]
-    return Table(checked_header(file, header), lambda: rows(start + 1), merged)
+    return Table(file.name, header, lambda: rows(start + 1), merged, header_row=start or None)
 
 
 def _opened(file: Path) -> tuple[Parts, dict[str, Any]]:
@@ -159,7 +158,7 @@ def parquet_table(file: Path) -> Table:
                 cells = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in values]
                 yield bounded_row(number, cells)
 
-    return Table(checked_header(file, header), rows)
+    return Table(file.name, header, rows)
 
 
 def _parquet_file(file: Path) -> Any:

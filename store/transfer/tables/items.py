@@ -1,21 +1,26 @@
 """Items of a foreign table as rows: their keys by a template, their attributes by name."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES
-from store.transfer.formats.columns import LevelColumns, fold
-from store.transfer.rows import NOTHING, Part, Rejection, Row
+from store.transfer.formats.cells import fold
+from store.transfer.formats.source import REJECTED_JSON
+from store.transfer.formats.table import Table, TableRow
+from store.transfer.rows import NOTHING, Part, Rejection, Row, TextRows
+from store.transfer.shapes.columns import LevelColumns
+from store.transfer.shapes.shape import RowOptions, Shape
 from store.transfer.tables.left_out import JsonItem, LeftOut
 from store.transfer.tables.templates import KeyTemplate, Match
 
 MAX_SHOWN_CHARACTERS = 500
+REJECTED_ITEMS = REJECTED_JSON._replace(ending=".json")
 
 
 @dataclass
@@ -155,20 +160,44 @@ class ItemReader:
                 self.by_name[column] = attribute
 
 
-@dataclass
-class TreeItemReader(ItemReader):
-    """Turns items into rows with links, by a reader of their attributes as cells in the order of the `header`."""
+class Line(NamedTuple):
+    """What an export says of a line beside its text: its place, for messages, and what is wrong with it."""
 
-    header: Sequence[str] = ()
-    read: Callable[[int, Sequence[object]], Row | Rejection] | None = None
+    place: str
+    problem: str | None
 
-    def row(self, number: int, item: JsonItem) -> Row | Rejection | None:
-        if self.left_out.skips(item) or self.left_out.is_gone(item) or self.read is None:
-            return None
-        try:
-            return self.read(number, [plain(item[name]) if name in item else None for name in self.header])
-        except BadInput as error:
-            return Rejection(number, str(error))
+    def item(self, text: str) -> tuple[str, Any]:
+        """Kind and content of the line, as `item_of`."""
+        if self.problem:
+            raise BadInput(self.problem)
+        return item_of(text)
+
+
+class Items(Shape):
+    """Items of an export as rows, by their reader."""
+
+    is_table = False
+
+    rejected = REJECTED_ITEMS
+
+    def __init__(self, reader: ItemReader, table: Table) -> None:
+        super().__init__(reader.hierarchy, table, RowOptions())
+        self.reader = reader
+
+    def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
+        """The rows, each with its line; deleted former versions are left out."""
+        reader = self.reader
+        reader.clear()
+        for number, text, line in self.table.values() if self.table.values else ():
+            try:
+                kind, item = line.item(text)
+                row = reader.deletion(number, item) if kind == "Keys" else reader.row(number, item)
+            except BadInput as error:
+                row = Rejection(number, str(error))
+            if isinstance(row, Rejection):
+                row = Rejection(number, line.place + row.reason)
+            if row is not None:
+                yield text, row
 
 
 def plain(value: Any) -> object:

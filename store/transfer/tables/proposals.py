@@ -10,8 +10,9 @@ from itertools import permutations
 from typing import NamedTuple
 
 from store.model.hierarchy import Hierarchy, Level
-from store.transfer.formats.columns import ColumnOptions, fold, match_columns
-from store.transfer.formats.shapes import joined_path
+from store.transfer.formats.cells import fold
+from store.transfer.shapes.cell_paths import joined_path
+from store.transfer.shapes.columns import ColumnOptions, match_columns
 from store.transfer.tables.items import ItemReader, key_text
 from store.transfer.tables.left_out import JsonItem
 from store.transfer.tables.templates import DIVIDER, MAX_TEMPLATE_CHARACTERS, VERSION, KeyTemplate

@@ -6,6 +6,7 @@ Nothing is ever written to the table: DescribeTable, DescribeTimeToLive and Scan
 import asyncio
 import base64
 import hashlib
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
@@ -23,8 +24,8 @@ from store.dynamodb.client import DynamoDBClient, Refused
 from store.errors import BadInput, NoTable, quantity, shorten
 from store.transfer.formats.lines import text_lines
 from store.transfer.formats.source import JSON_REASON
-from store.transfer.rows import Rejection, Row, TextRows
-from store.transfer.tables.items import ItemReader, item_of
+from store.transfer.formats.table import Table, TableRow
+from store.transfer.tables.items import REJECTED_ITEMS, Line, item_of, plain
 from store.transfer.tables.left_out import JsonItem, LeftOut
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
@@ -171,32 +172,49 @@ def find_export(path: Path) -> Export:
     return Export(described, table, summary.get("exportType") == "INCREMENTAL_EXPORT", time)
 
 
-def read_export(export: Export, reader: ItemReader) -> TextRows:
-    """The lines of all data files, each with its row; deleted former versions are left out.
+def export_table(export: Export, name: str, left_out: LeftOut) -> Table:
+    """The table of an export: the attributes of its items as plain values, without items that are left out, and as
+    `values` the lines as they are, each with the name of its file and its number there as a Line.
 
-    Raises BadInput for a file that is damaged or has another number of items than its manifest says, and where an
-    option names an attribute that no item has; Doubt where items may have expired.
+    Raises BadInput, while it is read, for a file that is damaged or has another number of items than its manifest says,
+    and where an option names an attribute that no item has; Doubt where items may have expired.
     """
-    number, is_rejected = 0, False
-    reader.clear()
-    for file, expected in export.files:
-        count = 0
-        for line, text, problem in text_lines(file):
-            if text.startswith(REASON_LINE):
-                is_rejected = True
-                continue
-            number += 1
-            count += 1
-            row = Rejection(number, problem.reason) if problem else _row(number, text, reader)
-            if isinstance(row, Rejection):
-                row = Rejection(number, f"{file.name}, line {line}: {row.reason}")
-            if row is not None:
-                yield text, row
-        if expected is not None and count != expected:
-            raise BadInput(f"{file.name} has {count:,} items, {expected:,} by the manifest; copy it again.")
-    reader.left_out.ask()
-    if number and not is_rejected:
-        reader.left_out.check()
+
+    def values() -> Iterator[tuple[int, str, Line]]:
+        number, is_rejected = 0, False
+        left_out.clear()
+        for file, expected in export.files:
+            count = 0
+            for line, text, problem in text_lines(file):
+                if text.startswith(REASON_LINE):
+                    is_rejected = True
+                    continue
+                number += 1
+                count += 1
+                yield number, text, Line(f"{file.name}, line {line}: ", problem.reason if problem else None)
+            if expected is not None and count != expected:
+                raise BadInput(f"{file.name} has {count:,} items, {expected:,} by the manifest; copy it again.")
+        left_out.ask()
+        if number and not is_rejected:
+            left_out.check()
+
+    def rows() -> Iterator[TableRow]:
+        header = table.header
+        for number, text, line in values():
+            try:
+                kind, item = line.item(text)
+            except BadInput as error:
+                yield number, (), str(error), text, line.place
+            else:
+                if kind != "Keys" and not left_out.skips(item) and not left_out.is_gone(item):
+                    cells = [plain(item[name]) if name in item else None for name in header]
+                    yield number, cells, None, text, line.place
+
+    def columns() -> list[str]:
+        return list(dict.fromkeys(name for item in first_items(export, sys.maxsize, left_out) for name in item))
+
+    table = Table(name, columns, rows, rejected_by=lambda _: REJECTED_ITEMS, values=values)
+    return table
 
 
 def first_items(export: Export, lines: int, left_out: LeftOut) -> Iterator[JsonItem]:
@@ -212,14 +230,6 @@ def first_items(export: Export, lines: int, left_out: LeftOut) -> Iterator[JsonI
 
 def _units(page: Any) -> float:
     return float((page.get("ConsumedCapacity") or {}).get("CapacityUnits", 0.0))
-
-
-def _row(number: int, text: str, reader: ItemReader) -> Row | Rejection | None:
-    try:
-        kind, item = item_of(text)
-        return reader.deletion(number, item) if kind == "Keys" else reader.row(number, item)
-    except BadInput as error:
-        return Rejection(number, str(error))
 
 
 def _summary(folder: Path) -> dict[str, Any]:

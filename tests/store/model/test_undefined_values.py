@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 
+from commands.importing.files import FileOptions, shape_of_file
 from store.engine import Store
 from store.model.attributes import Kind
 from store.model.hierarchy import Hierarchy
 from store.transfer.export import export
-from store.transfer.formats.lines import read_jsonl
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
@@ -42,7 +42,7 @@ async def taken(store: Store, file: Path, lines: Sequence[Any], kind: Hierarchy)
     """What is loaded of these lines, written into a file and read again."""
     wanted, outcome = ImportPlan(kind), LoadResult()
     await asyncio.to_thread(file.write_bytes, b"\n".join(map(orjson.dumps, lines)))
-    for _, row in read_jsonl(file):
+    for row in shape_of_file(kind, file, None, FileOptions()).rows():
         wanted.take(row)
     await load(store, wanted, outcome)
     await invariants.check(store)

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 import pytest
 
 from store.engine import Store
-from store.transfer.by_id import IdReader, RowsById, values_by
+from store.transfer.by_id import RowsById
+from store.transfer.formats.table import Table
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
+from store.transfer.shapes.by_id import ById
+from store.transfer.shapes.shape import RowOptions
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.store.transfer.test_load import imported
@@ -18,10 +21,12 @@ pytestmark = pytest.mark.both_stores
 
 async def taken(store: Store, numbers: Sequence[int], price: str) -> tuple[LoadResult, ReadRecorder, int]:
     """The result of prices for products, its reads, and its requests of the store, 0 where it is embedded."""
-    plan, result, recorder, reader = ImportPlan(CATEGORY), LoadResult(), ReadRecorder(store), IdReader("id", [])
+    plan, result, recorder = ImportPlan(CATEGORY), LoadResult(), ReadRecorder(store)
+    rows = [(number, ["", f"p{number}", price], None, None, "") for number in numbers]
+    shape = ById(CATEGORY, Table("a.csv", ["path", "id", "price"], lambda: iter(rows)), RowOptions(by_id="id"))
     before = store.calls.made if store.calls else 0
-    rows = [reader.of_fields(row, {"id": f"p{number}", "price": price}) for row, number in enumerate(numbers, start=1)]
-    await RowsById(plan, values_by(reader), are_unique=True).take(recorder, rows)
+    assert shape.by_id is not None
+    await RowsById(plan, shape.by_id, are_unique=True).take(recorder, [*shape.rows()])
     made = (store.calls.made if store.calls else 0) - before
     await load(recorder, plan, result)
     await invariants.check(store)

@@ -1,11 +1,19 @@
 """Paths in a cell of a table, such as `Garden > Mowers`, also several of them: `Garden > Mowers | Gifts`."""
 
 import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from store.errors import BadInput, shorten
+from store.model.hierarchy import Hierarchy
+from store.transfer.shapes.doubts import DATE, ENOUGH_ROWS, nested_level, shape_doubt
 
+ARROWS = (" > ", " » ", " › ", " → ", " -> ")
+SURE_SEPARATORS = (*ARROWS, " :: ", " | ", "->", ">", "»", "›", "→", "::", "|", "\\")
+DASHES = (" - ", " – ", ";", ".")  # which keys may have, too, so that all of them must
+SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
 
@@ -91,3 +99,69 @@ class CellPaths:
                 f'that is given without blanks, such as split "{sign}", needs none.'
             )
         return False
+
+
+def joined_path(keys: Collection[str], *, are_roots: bool = False) -> tuple[str, str] | None:
+    """A long one of different keys of one level that are whole paths, such as `A > B > C`, and the sign between their
+    parts; None where they are not.
+
+    The beginning of one is another, or that of others. With a separator that keys may have themselves, such as `/`,
+    most of them must be so, and have no numbers at their ends, as houses of a street. Those that `are_roots` may also
+    be of three parts each, such as `AE.01.101`.
+    """
+    known = {key.strip() for key in keys}
+    for separator in SEPARATORS:
+        joined = [key for key in keys if separator in key.strip() and not (separator == "." and " " in key.strip())]
+        if not joined:
+            continue
+        parents = [key.rpartition(separator)[0].strip() for key in joined]
+        counts = Counter(parents)
+        related = sum(parent in known or counts[parent] > 1 for parent in parents)
+        if separator in SURE_SEPARATORS:
+            found = related >= 2 or not known.isdisjoint(parents) or any(key.count(separator) > 1 for key in joined)
+            found = found or (separator in ARROWS and len(joined) == len(keys) > 1)
+        else:
+            # No part is without letters or empty, as in a web address.
+            words = sum(all(any(map(str.isalpha, part)) for part in key.split(separator)) for key in joined)
+            is_related = related * 2 >= len(joined) and words >= 0.9 * len(joined)
+            enough = len(keys) - len(known & {*parents}) if separator in DASHES else len(keys) / 2
+            found = is_related and len(joined) >= max(ENOUGH_ROWS, enough)
+            found = found or (separator == " / " and words == related == len(joined) > 1)
+        if found:
+            return max(joined, key=lambda key: (key.count(separator), -len(key))), separator
+    for separator in (".", "-", ", ") if are_roots else ():
+        codes = [key for key in keys if key.count(separator) > 1 and not DATE.fullmatch(key)]
+        codes = codes if separator == ", " else [key for key in codes if " " not in key.strip()]
+        counts = Counter(code.rpartition(separator)[0] for code in codes)
+        if len(codes) >= 0.9 * len(keys) and sum(one for one in counts.values() if one > 1) * 2 >= len(codes):
+            return max(codes, key=lambda code: counts[code.rpartition(separator)[0]]), separator
+    return None
+
+
+def paths_in_cells(values: Collection[str]) -> tuple[str, str, str] | None:
+    """A long one of the cells of a column that are whole paths, the sign between their parts, and the one between
+    several paths in a cell, such as `|` in `A > B|A > C`, empty where each has one; None where they are not.
+    """
+    for each in ("|", ";", "\n", ","):
+        parts = {part for value in values for part in value.split(each)}
+        if any(each in value for value in values) and (path := joined_path(parts, are_roots=True)):
+            example, sign = path
+            if each not in sign and all(
+                sign in part for value in values if each in value for part in value.split(each)
+            ):
+                return example, sign, each
+    path = joined_path(values, are_roots=True)
+    return (*path, "") if path else None
+
+
+def see_paths(
+    hierarchy: Hierarchy, place: str, path: Sequence[str], level: str, column: str, *, is_text: bool = False
+) -> None:
+    """Raise Doubt for whole paths in a column, or in the lines of a text, which is read as a table of one column."""
+    example, sign, *each = path
+    options = "--format csv --delimiter tab --columns path".split() if is_text else []
+    if column and (nested := nested_level(hierarchy)):
+        split = f'{column} split "{sign}"' + (f' each "{each[0]}"' if any(each) else "")
+        options += ["--level", f"{nested.name.lower()}={split}"]
+    seen = f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs'
+    raise shape_doubt(seen, options, "write / between the keys of a path")

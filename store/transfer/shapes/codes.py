@@ -6,8 +6,12 @@ as `31-33`, which holds `311`. In an outline, where 1.10 follows 1.9, numbers ar
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
+from math import gcd
+
+from store.errors import shorten
+from store.transfer.shapes.doubts import ENOUGH_ROWS, shape_doubt
 
 _RANGE = re.compile(r"(\w*\d)\s*[-–—]\s*(\w*\d)")
 _DIVIDER = re.compile(r"[\W_]+")
@@ -15,6 +19,9 @@ _WORD = re.compile(r"(?<=[\W_])[^\W\d_]+")
 _SIGNS = " .,:;/-–—_"
 _LEVELS = ((1, 1), (2, 1), (3, 1), (2, 2), (3, 3))  # characters of the first level, and of each below
 MAX_GAP = 3  # between the last number of one digit and the first of two, where a section was removed
+_NUMBERED = re.compile(r"(\D*)(\d+)", re.ASCII)
+_SEPARATOR = re.compile(r"\s*[^\w\s'’(\[&+]|_")  # a sign, with blanks before it or not
+_NUMBERS = re.compile(r"\d+-\d+")  # of codes, such as 31-33
 ENOUGH = 0.8  # of the codes of a length have the one above in the table, where their levels are so long
 
 
@@ -100,3 +107,63 @@ def _without_zeros(codes: Collection[str]) -> Mapping[str, str]:
         if most >= ENOUGH:
             break
     return best
+
+
+def see_codes(place: str, codes: Collection[str], options: Sequence[str] = ()) -> None:
+    """Raise Doubt for codes of which most begin with another one; `options` import this tree."""
+    if nested := nested_keys(codes):
+        raise shape_doubt(
+            f'{place} looks like a tree by codes: most begin with another one, such as "{shorten(nested[0])}" with '
+            f'"{shorten(nested[1])}", and all would become siblings',
+            options,
+        )
+
+
+def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
+    """A root, and the longest other one that it begins with, where most of the roots begin with another one.
+
+    What follows is a separator, or the keys are codes: `71`, `711` and `A01`, `A01.1`, also such as `71000000`,
+    `71100000`. Numbers that follow one another without large gaps are no such codes.
+    """
+    if len(keys) < ENOUGH_ROWS:
+        return None
+    if 5 * len(ranges := [*filter(_NUMBERS.fullmatch, keys)]) <= len(keys):
+        keys = {*keys} - {*ranges} | {key.partition("-")[0] for key in ranges}
+    codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
+    are_codes = len(codes) >= 0.5 * len(keys) and not _are_consecutive(codes)
+    found = _beginnings(keys, are_codes=are_codes)
+    if are_codes and not found and len({len(key) for key in keys}) == 1:
+        padded = {re.sub("(00)+$", "", key): key for key in keys}
+        found = [(padded[key], padded[above]) for key, above in _beginnings(padded, are_codes=True)]
+        found = found if len(found) >= 0.9 * sum(len(key) > 2 for key in padded) else []
+    return max(found, key=lambda pair: (len(pair[1]), pair)) if len(found) * 2 >= len(keys) else None
+
+
+def _beginnings(keys: Collection[str], *, are_codes: bool) -> list[tuple[str, str]]:
+    """The keys that begin with other ones, each with the longest of these."""
+    found: list[tuple[str, str]] = []
+    stack: list[str] = []
+    for key in sorted(keys):
+        while stack and not key.startswith(stack[-1]):
+            stack.pop()
+        above = next((one for one in reversed(stack) if are_codes or _SEPARATOR.match(key, len(one))), None)
+        if above:
+            found.append((key, above))
+        stack.append(key)
+    return found
+
+
+def _are_consecutive(codes: Iterable[str]) -> bool:
+    """Whether codes are numbers, with the same letters before them or several, that fill at least half their range.
+
+    Codes of two digits below those of one have no number that ends in 0.
+    """
+    numbers: defaultdict[str, set[int]] = defaultdict(set)
+    for code in codes:
+        if not (parts := _NUMBERED.fullmatch(code)):
+            return False
+        numbers[parts[1]].add(int(parts[2]))
+    step = gcd(*(number for found in numbers.values() for number in found)) or 1
+    ranges = sum((max(found) - min(found)) // step + 1 for found in numbers.values())
+    has_tens = any(number % 10 == 0 for found in numbers.values() for number in found) or step > 1 or ranges < 20
+    return has_tens and sum(map(len, numbers.values())) * 2 >= ranges

@@ -28,9 +28,9 @@ from store.model.paths import checked_segment, visible_key
 from store.model.records import Record, checked_id, derived_id
 from store.reading import PAGE_ITEMS, tree_version
 from store.sqlite.connection import Scratch
-from store.transfer.codes import code_parents
 from store.transfer.diff import bare_id
 from store.transfer.rows import Link, Part, Rejection, Row, TextRows
+from store.transfer.shapes.codes import code_parents
 from store.transfer.staging import path_text
 
 NO_PARENT = frozenset(("", "0", "#", "-1", "-", "null", "none", "nil", "nan", "n/a", "na", "\\n", "root"))

@@ -1,0 +1,104 @@
+"""Rows that name stored nodes by their ids alone, and say nothing of paths: cells of a table, or objects of JSON."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from store.errors import BadInput
+from store.model.hierarchy import Hierarchy
+from store.model.keys import Path
+from store.model.names import NAMES
+from store.model.records import checked_id
+from store.transfer.formats.cells import PLAIN, named, typed_text
+from store.transfer.formats.source import JSON_REASON
+from store.transfer.formats.table import Table, TableRow
+from store.transfer.rows import AskedNodes, Part, Rejection, Row, TextRows
+from store.transfer.shapes.columns import LevelColumns
+from store.transfer.shapes.doubts import Look
+from store.transfer.shapes.paths import PathCells, check_places, check_table, path_places, row_of, unquoted
+from store.transfer.shapes.shape import RowOptions, Shape
+
+PLACE = frozenset(("path", "level", "id"))  # columns that say nothing where the node is found by its id
+
+
+class ById(Shape):
+    """Rows that have an id and values, each of which becomes that of its node, as in a file of paths, once this is
+    known. The column of ids may have any name; those of levels are of other names than their attributes.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
+        super().__init__(hierarchy, table, options)
+        self.column = options.by_id or "id"
+        self.by_id, self.is_table = self._node_of, table.values is None
+        if table.is_text:
+            raise BadInput("--by id needs a table: CSV, Excel, Parquet, GeoJSON, JSON or JSON lines.")
+        if self.is_table:
+            self._read_columns(table.header)
+        elif options.cells != PLAIN:
+            raise BadInput("--null and --numbers are for the cells of tables, not for JSON.")
+        else:
+            self._values = {own.level: own for own in self.value_columns()}
+            self._used = {level: {*PLACE, self.column, *own.values} for level, own in self._values.items()}
+
+    @classmethod
+    def fits(cls, table: Table, options: RowOptions) -> bool:
+        return options.by_id is not None
+
+    def _read_columns(self, header: Sequence[str]) -> None:
+        self.levels = self.value_columns()
+        if self.column not in header:
+            raise BadInput(
+                f'The file has no column "{self.column}" of ids; it has {named(header)}. --by id=COLUMN names it.'
+            )
+        check_table(header, [LevelColumns("", self.column), *self.levels])
+        self.given.cells.check(header)
+        self.rejected = self.table.rejected(JSON_REASON)
+        self._index, self._nulls = header.index(self.column), self.given.cells.nulls_in(self.column)
+        self._others = {n: index for index, n in enumerate(header) if n not in PLACE and n != self.column}
+        self._cells = PathCells(self.hierarchy, ["path", "level", *self._others], self.levels, self.given.cells)
+
+    def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
+        """The rows, each with its id alone, and with its text."""
+        if self.table.values is None:
+            yield from super().read(rows)
+            return
+        for number, text, fields in self.table.values():
+            if isinstance(fields, dict):
+                yield text, Row(number, (), [Part("", id=fields.get(self.column), attributes=fields)])
+            else:
+                is_rejected = isinstance(fields, Rejection)
+                yield text, fields if is_rejected else Rejection(number, "The row is not a JSON object.")
+
+    def row(self, number: int, cells: Sequence[object]) -> Row:
+        text = typed_text(cells[self._index], self.column, is_name=True).strip()
+        node_id = None if text in self._nulls else unquoted(text)
+        return Row(number, (), [Part("", id=node_id, attributes={n: cells[one] for n, one in self._others.items()})])
+
+    def _node_of(self, row: Row) -> AskedNodes:
+        """The node of a row. An id in JSON may be a whole number."""
+        node_id = row.parts[0].id
+        if node_id in (None, ""):
+            raise BadInput(f'The row has no id in "{self.column}".')
+        node_id = checked_id(str(node_id) if type(node_id) is int else node_id)
+        return [(node_id, lambda path, level: self._row_at(row, node_id, path, level))]
+
+    def _row_at(self, row: Row, node_id: str, path: Path, level: str) -> Row | Rejection:
+        """The row of a node, by its id, path and level; a field that an object lacks leaves the node as it is."""
+        given = row.parts[0].attributes
+        if self.is_table:
+            found = self._cells.row(row.number, ["-", level, *given.values()])
+            if isinstance(found, Rejection):
+                return found
+            return found._replace(path=path, parts=[part._replace(id=node_id) for part in found.parts], is_exact=True)
+        own, used = self._values.get(level), self._used.get(level, {*PLACE, self.column})
+        fields = {name: value for name, value in given.items() if name not in used}
+        if own:
+            fields |= {name: given[column] for name, column in own.columns.items() if column in given}
+            names = {language: given[column] for language, column in own.names.items() if column in given}
+            fields |= {NAMES: names} if names else {}
+        return row_of(row.number, {**fields, "path": path, "level": level, "id": node_id}, is_exact=True)
+
+    def places(self) -> dict[str, str]:
+        return path_places(self, (self.column,)) | super().places()
+
+    def check(self, look: Look, see: Callable[[Look], None]) -> None:
+        """Raise BadInput for columns without a place."""
+        check_places(self, look)

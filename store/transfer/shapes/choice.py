@@ -1,0 +1,156 @@
+"""Choice of a shape: the list of shapes, which of them a file has, and the doubts of all about it."""
+
+import csv
+from collections.abc import Collection, Iterable, Sequence
+
+from store.errors import BadInput, shorten
+from store.model.hierarchy import Hierarchy
+from store.transfer.formats.source import Doubt, Guess
+from store.transfer.formats.table import Table
+from store.transfer.rows import Rejection, Row
+from store.transfer.shapes.by_id import ById
+from store.transfer.shapes.cell_paths import joined_path, see_paths
+from store.transfer.shapes.doubts import Look, check_header, mojibake
+from store.transfer.shapes.levels import Levels
+from store.transfer.shapes.links import Links
+from store.transfer.shapes.nested import Nested, see_nested
+from store.transfer.shapes.outlines import Outline
+from store.transfer.shapes.paths import JsonLines, Paths
+from store.transfer.shapes.shape import RowOptions, Shape, TreeBy
+from store.transfer.shapes.taxonomy import Taxonomy
+
+SHAPES: Sequence[type[Shape]] = (ById, Links, Nested, JsonLines, Taxonomy, Paths, Levels, Outline)
+TREE_PARTS = {name: parts for shape in SHAPES for name, parts in shape.trees.items()}
+TREE_BY = (
+    "it is id=ID,parent=PARENT, prefix=CODE, indent=COLUMN or depth=COLUMN with columns of a table, indent of a text, "
+    "or children=NAME of JSON; a part with a comma is in quotes, such as 'id=ID,\"parent=Parent, if any\"'."
+)
+
+
+def tree_by(text: str | None) -> TreeBy | None:
+    """How `--tree-by` says that a tree is written, such as `id=ID,parent=PARENT`; None without the option.
+
+    Raises BadInput for unknown, repeated, missing or contradicting parts.
+    """
+    if text is None:
+        return None
+    given, parts = f"--tree-by {shorten(text)}", dict[str, str]()
+    try:
+        cells = next(csv.reader([text], strict=True), [])
+    except csv.Error:
+        cells = [""]
+    for what, equals, name in (map(str.strip, cell.partition("=")) for cell in cells):
+        if what in parts or not any(what in known for known in TREE_PARTS.values()):
+            raise BadInput(f'{given} has {"two parts" if what in parts else "the unknown part"} "{what}"; {TREE_BY}')
+        if not name.strip("| ") and (equals or what != "indent"):
+            raise BadInput(f"{given} has no column for {what}; write {what}=COLUMN.")
+        parts[what] = name
+    shapes = [shape for shape in TREE_PARTS if shape in parts]
+    if len(shapes) != 1 or not parts.keys() <= {*TREE_PARTS[shapes[0]]} or (shapes == ["parent"] and "id" not in parts):
+        raise BadInput(f"{given} does not say how the tree is written; {TREE_BY}")
+    return TreeBy(shapes[0], parts)
+
+
+def shape_of(hierarchy: Hierarchy, table: Table, options: RowOptions) -> Shape:
+    """The shape of a table with these options. Raises BadInput for options that it does not take, and for columns that
+    are not there; NoLevels for a table without a column of a level, and Doubt for a document that is no table.
+    """
+    if options.tree and not options.by_id:
+        _check_tree(table, options.tree, options)
+    shape = next(one for one in SHAPES if one.fits(table, options))
+    if table.document and shape not in (ById, Nested):
+        see_nested(hierarchy, table, options)
+    return shape(hierarchy, table, options)
+
+
+def check_unmatched(hierarchy: Hierarchy, table: Table, taken: Collection[Guess]) -> None:
+    """Raise Doubt for a table without a column of a level that has no header, or whose tree is in another shape."""
+    if Guess.HEADER not in taken:
+        check_header(hierarchy, table.name, table.sample)
+    if Guess.SHAPE not in taken:
+        see_shapes(Look(hierarchy, table.name, table.sample, table.texts))
+
+
+def _check_tree(table: Table, tree: TreeBy, options: RowOptions) -> None:
+    """Raise BadInput where `--tree-by` is not for what the file is, or contradicts other options."""
+    if table.is_text:
+        if tree != TreeBy("indent", {"indent": ""}):
+            raise BadInput(f"--tree-by {tree.shape} with columns needs a table; a text is imported by indent alone.")
+    elif tree.shape in Nested.trees:
+        if table.document is None:
+            raise BadInput("--tree-by children is not for tables.")
+    elif tree.parts.get("indent") == "":
+        raise BadInput("--tree-by indent of a table is indent=COLUMN.")
+    elif options.columns.levels or options.columns.case_insensitive or options.cells.fill_down:
+        raise BadInput("--level, --fold-case and --fill-down are for columns of levels, which --tree-by has not.")
+
+
+def check_shape(shape: Shape) -> None:
+    """Raise Doubt for a file whose rows would become another tree than it has, unless this guess is taken.
+
+    Raises BadInput for a table of paths with columns that have no place, unless they are to be ignored.
+    """
+    table, taken = shape.table, shape.given.taken
+    if shape.is_export or shape.given.tree:
+        return
+    if shape.is_table:
+        if table.header_row is not None and Guess.HEADER not in taken:
+            check_header(shape.hierarchy, table.name, table.sample)
+        keys = [level.key for level in shape.levels if level.key]
+        shape.check(Look(shape.hierarchy, table.name, table.sample, table.texts, keys), see_shapes)
+    if Guess.SHAPE not in taken and shape.by_id is None:
+        check_keys(shape.hierarchy, table.name, shape.first, shape)
+
+
+def see_shapes(look: Look) -> None:
+    """Raise Doubt for a table whose tree is not in the columns of keys, with the options that say it.
+
+    Without any key the whole paths, codes and depths are looked for in all columns.
+    """
+    for shape in SHAPES:
+        shape.see_table(look)
+    if len(look.keys) > 1:
+        return
+    for column, values in zip(look.sample.header, look.sample.columns, strict=False):
+        if column and any(values):
+            place = f'Column "{shorten(column)}" of {look.source}'
+            for shape in SHAPES:
+                shape.see_column(look, place, column, values)
+    Levels.see_chain(look)
+
+
+def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection], shape: Shape | None = None) -> None:
+    """Raise Doubt for rows in which the keys of a level are whole paths, or codes that begin with other ones.
+
+    Paths in JSON that are lists of keys are taken as they are.
+    """
+    levels: dict[str, tuple[str, set[str]]] = {}
+    of_paths: set[str] = set()  # columns whose cells are split
+    roots: list[str] = []
+    codes: list[str] = []  # of the roots: their ids, or their keys
+    is_flat, has_columns = True, False
+    for row in rows:
+        if isinstance(row, Rejection) or (shape and shape.has_lists and isinstance(row.path, list)):
+            continue
+        levels_of = [part.level for part in row.parts] or [""]
+        for index, key in enumerate(row.path):
+            level = levels_of[max(0, index - len(row.path) + len(levels_of))]
+            column = row.columns[index] if index < len(row.columns) else ""
+            levels.setdefault(level, (column, set()))[1].add(str(key))
+            if column and index and column == row.columns[index - 1]:
+                of_paths.add(column)
+        roots.append(str(row.path[0]))
+        is_flat = is_flat and len(row.path) == 1 and bool(row.parts)
+        has_columns = has_columns or bool(row.columns)
+        if row.parts:
+            codes.append(str(row.parts[0].id or roots[-1]) if len(row.path) == 1 else roots[-1])
+    for level, (column, keys) in levels.items():
+        place = f'Column "{column}" of {source}' if column else source
+        if damaged := mojibake(keys):
+            raise Doubt(Guess.ENCODING, f'{place} has broken characters, such as "{shorten(damaged)}"; mend the file.')
+        if column not in of_paths and (path := joined_path(keys, are_roots=is_flat)):
+            is_text = shape is not None and shape.table.is_text
+            see_paths(hierarchy, place, path, level, column or (shape.path_column if shape else ""), is_text=is_text)
+    if is_flat or (has_columns and not of_paths):  # paths are written as they are meant, unless all are roots
+        for other in SHAPES:
+            other.see_keys(source, roots, codes, are_flat=is_flat)

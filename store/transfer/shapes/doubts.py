@@ -1,0 +1,158 @@
+"""Doubts about tables: what a table looks like, where that is not what an import takes it for, and the options that
+import it so. Each shape sees its own tables; here is what concerns all.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from store.errors import shell_words, shorten
+from store.model.hierarchy import Hierarchy, Level
+from store.transfer.formats.cells import fold
+from store.transfer.formats.source import Doubt, Guess, csv_line
+from store.transfer.formats.table import COMPARED_COLUMNS, Sample
+
+ENOUGH_ROWS = 3
+NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
+DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?([./-])\d\d?\2\d{2,4}")
+_NUMBERED_CODE = re.compile(r"[A-Z]{0,3}\d[\w.]*")
+_YEAR = re.compile(r"(1[89]|20|21)\d\d")
+HEADER_WORDS = frozenset(("id", "key", "code", "name", "path", "level", "type", "title", "label", "parent", "parentid"))
+_NAMES = re.compile("name|title|label|titel|bezeichnung|nombre|nom|nazwa|description|text")
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is seen of a table: its `sample`, all its `rows` as texts, and the columns of `keys` that it is taken to
+    have.
+    """
+
+    hierarchy: Hierarchy
+    source: str
+    sample: Sample
+    rows: Callable[[], Iterator[Sequence[str]]]
+    keys: Sequence[str] = ()
+
+    def tree_by(self, **parts: str) -> list[str]:
+        """The options of a tree by these columns, with the columns of levels and names where these are clear."""
+        columns = zip(self.sample.header, self.sample.columns, strict=False)
+        others = [(column, [*filter(None, values)]) for column, values in columns]
+        others = [(column, values) for column, values in others if values and column and column not in parts.values()]
+        nested = nested_level(self.hierarchy)
+        named = [nested.name] if nested else []
+        for column, values in others:
+            if "level" not in parts and all(found := [*map(self.hierarchy.find, {*values})]):
+                parts["level"], named = column, [level.name for level in found if level]
+        texts = [column for column, values in others if column != parts.get("level") and _are_words(values)]
+        name = next((column for column in texts if _NAMES.search(fold(column))), next(iter(texts), ""))
+        if name and fold(name) != "name" and not named:
+            parts["key"] = name
+        words = [word for level in sorted(named) for word in ("--name", f"{level.lower()}={name}")] if name else []
+        by = csv_line([f"{what}={column}" for what, column in parts.items()])
+        return ["--tree-by", by, *([] if "indent" in parts or fold(name) == "name" else words)]
+
+
+def shape_doubt(seen: str, options: Sequence[str] = (), other: str = "write a file of paths") -> Doubt:
+    """The doubt of a shape that was seen, with the options that import it, or another way out where there are none."""
+    way_out = f"{shell_words(options)} imports this tree" if options else other
+    return Doubt(Guess.SHAPE, f"{seen}; {way_out}.", options)
+
+
+def nested_level(hierarchy: Hierarchy) -> Level | None:
+    """The level that may be a root and nests in itself, of which a tree of any depth can be."""
+    return next((one for one in hierarchy.levels.values() if one.may_be_root and one.name in one.under), None)
+
+
+def _are_words(values: Collection[str]) -> bool:
+    return sum(any(map(str.isalpha, value)) for value in values) >= 0.9 * len(values)
+
+
+def check_header(hierarchy: Hierarchy, source: str, sample: Sample) -> None:
+    """Raise Doubt for a table without a header, or with two."""
+    known = {fold(name) for level in hierarchy.levels.values() for name in (level.name, *level.attributes)}
+    if (cell := _data_in_header(sample, known)) is not None:
+        names = [chr(ord("a") + number % 26) * (number // 26 + 1) for number in range(len(sample.header))]
+        if len({*sample.columns[0], sample.header[0]}) > len(sample.texts):
+            names[0] = "id"
+        raise Doubt(
+            Guess.HEADER,
+            f'The first row of {source} looks like data: "{shorten(cell)}" is no name of a column, by the rows below; '
+            f"--columns names the {len(names):,} columns of a file without a header, such as --columns a,b,c.",
+            ("--columns", ",".join(names)),
+        )
+    if (cell := _second_header(sample)) is not None:
+        raise Doubt(
+            Guess.HEADER,
+            f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above '
+            "numbers; remove it, or --header-row takes its names.",
+        )
+
+
+def mojibake(keys: Collection[str]) -> str | None:
+    """A key with a replacement character, or one of UTF-8 that was read as Windows-1252, as most beyond ASCII are; of
+    a hundred keys at least one.
+    """
+    others = [key for key in keys if not key.isascii()]
+    found = [key for key in others if _is_misread(key)]
+    return next(
+        (key for key in others if "\ufffd" in key),
+        found[0] if 200 * len(found) > max(100 * len(others), 2 * len(keys)) else None,
+    )
+
+
+def _data_in_header(sample: Sample, known: Collection[str]) -> str | None:
+    """A name of a column that is a value, by those below it; None in a table with a header.
+
+    `known` are the folded names of levels and attributes: one of them, or a word above numbers, makes it a header.
+    """
+    found: str | None = None
+    if not {*map(fold, sample.header[:COMPARED_COLUMNS])}.isdisjoint({*known, *HEADER_WORDS}):
+        return None
+    for name, column in zip(sample.header, sample.columns, strict=False):
+        values = [*filter(None, column)]
+        if not values or not name:
+            continue
+        if _NUMBERED_CODE.fullmatch(name) and any(value != name and value.startswith(name) for value in values):
+            return name  # a code, such as A01 above A01.1
+        kind, kinds = _kind(name), Counter(map(_kind, values))
+        is_kind = kinds[kind] >= 0.9 * len(values)
+        if kind == "text" and kinds["text"] < 0.1 * len(values):
+            return None
+        if name in values or (is_kind and kind != "text" and not _YEAR.fullmatch(name)):
+            found = found or name
+    return found
+
+
+def _second_header(sample: Sample) -> str | None:
+    """A word in the first row above a column of numbers or dates alone, where the row has nothing but words."""
+    first = [column[0] for column in sample.columns if column]
+    if len(sample.texts) <= ENOUGH_ROWS or not all(map(_is_word, first)):
+        return None
+    columns = ([*filter(None, column[1:])] for column in sample.columns)
+    return next(
+        (word for word, values in zip(first, columns, strict=True)
+         if word and len(values) >= ENOUGH_ROWS and all(_kind(value) in ("number", "date") for value in values)), None
+    )  # fmt: skip
+
+
+def _kind(text: str) -> str:
+    """Number, date, the shape of a code with digits, such as AA-999, or text."""
+    if NUMBER.fullmatch(text):
+        return "number"
+    if DATE.fullmatch(text):
+        return "date"
+    if any(character.isdecimal() for character in text) and " " not in text:
+        return re.sub(r"[^\W\d_]", "A", re.sub(r"\d", "9", text))
+    return "text"
+
+
+def _is_word(text: str) -> bool:
+    return not any(map(str.isdigit, text))
+
+
+def _is_misread(key: str) -> bool:
+    try:
+        return bool(key.encode("cp1252").decode())
+    except UnicodeError:
+        return False

@@ -1,0 +1,103 @@
+"""Groups of rows: levels whose cells are empty below the first row of a group, as in merged cells."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate
+
+from store.errors import shell_words, shorten
+from store.model.hierarchy import may_stand
+from store.transfer.formats.source import Doubt, Guess
+from store.transfer.formats.table import Sample
+from store.transfer.shapes.doubts import ENOUGH_ROWS, Look
+from store.transfer.shapes.shape import Shape
+
+DITTO = frozenset(("-", "–", "〃", '"', '""', "''", "do.", "dto.", "ditto", "idem"))
+
+
+def check_groups(shape: Shape, look: Look) -> None:
+    """Raise Doubt for columns of levels whose empty cells, or ditto signs, mean the value above."""
+    hierarchy, source, sample, keys = shape.hierarchy, look.source, look.sample, look.keys
+    cells, used = shape.given.cells, shape.places()
+    filled, is_given = cells.fill_down, bool(shape.given.columns.levels)
+    if merged := [column for column in shape.table.merged if column in used and column not in filled]:
+        words = [word for column in merged for word in ("--fill-down", column)]
+        raise Doubt(
+            Guess.SHAPE,
+            f'Column "{shorten(merged[0])}" of {source} has merged cells, and only the first of the merged ones has a '
+            f"value; {shell_words(words)} gives it to all of them.",
+            words,
+        )
+    for column in keys:
+        values = {*sample.column(column)}
+        if is_given and column == keys[-1] and values == {""}:
+            raise Doubt(Guess.SHAPE, f'Column "{shorten(column)}" of {source} has no values; leave its --level out.')
+        if column != keys[-1] and (ditto := (values & DITTO) - cells.nulls_in(column)):
+            words = ["--null", f"{column}={min(ditto)}", "--fill-down", column]
+            raise Doubt(
+                Guess.SHAPE,
+                f'Column "{shorten(column)}" of {source} has {shorten(min(ditto))} as a key; {shell_words(words[:2])} '
+                f"takes it as no value, and with {shell_words(words[2:])} it is the value above.",
+                words,
+            )
+    levels: dict[str | None, str | None] = {one.key: one.level for one in shape.levels} | {None: None}
+    group = _first_of_group(
+        sample, keys, filled, lambda below, above: may_stand(hierarchy, levels[below] or "", levels[above])
+    )
+    if group is not None:
+        column, below, above = group
+        words = ["--fill-down", column]
+        raise Doubt(
+            Guess.SHAPE,
+            f'Column "{shorten(column)}" of {source} has values only in the first rows of groups: '
+            f'"{shorten(below)}" stands below the row of "{shorten(above)}", and would skip this level; '
+            f"{shell_words(words)} gives empty cells the value above. Where such rows have none, --yes imports them "
+            "so.",
+            words,
+        )
+
+
+def _first_of_group(
+    sample: Sample, keys: Sequence[str], filled: Collection[str], may_stand: Callable[[str, str | None], bool]
+) -> tuple[str, str, str] | None:
+    """The first of the columns of levels, from the root down, that is empty below the first row of each group; with a
+    key below, and what it would be below.
+
+    Each of its values stands in one row alone, with a key of a level below or as a line above its group, and rows
+    without one follow it. So it is no level that some nodes skip, such as the states of a country. Rows whose key of
+    one column may not stand below that of another (None for the root) are rejected anyway: a few are only errors. The
+    empty cells of columns that are `filled` have the value above.
+    """
+    columns = {column: sample.column(column) for column in keys}
+    for column in columns.keys() & {*filled}:
+        columns[column] = [*accumulate(columns[column], _or_above)]
+    rows = [*zip(*columns.values(), strict=True)]
+    for place, column in enumerate(keys[:-1]):
+        if column in filled:
+            continue
+        above: list[str] = []
+        seen: Counter[tuple[str, ...]] = Counter()
+        empty, allowed, groups, has_below, example = 0, 0, 0, False, None
+        for number, texts in enumerate(rows):
+            group = [text or "".join(above[at : at + 1]) for at, text in enumerate(texts[:place])]
+            if text := texts[place]:
+                above, has_below = [*group, text], any(texts[place + 1 :])
+                seen[tuple(above)] += 1
+            elif above[:place] != group:
+                above = [*group, ""]
+            elif any(texts[place + 1 :]) and any(above[place:]):
+                below = next(key for key, text in zip(keys[place + 1 :], texts[place + 1 :], strict=True) if text)
+                upper = next((key for key, text in zip(keys[place - 1 :: -1], group[::-1], strict=False) if text), None)
+                groups += bool(rows[number - 1][place])
+                if has_below or not any(texts[:place]):
+                    empty += 1
+                    allowed += may_stand(below, upper if place else None)
+                example = example or (column, texts[keys.index(below)], "/".join(filter(None, above)))
+        if groups == 1 and len(seen) > ENOUGH_ROWS:
+            continue  # one block of rows without it, such as those of another kind
+        if (allowed or empty >= max(2, len(rows) // 3)) and (seen.total() - len(seen)) * 5 <= empty:
+            return example
+    return None
+
+
+def _or_above(above: str, own: str) -> str:
+    return own or above

@@ -1,0 +1,235 @@
+"""Levels in columns: a row has a column for each level, from the root down, so that it has a whole path; or paths in
+cells of a column.
+"""
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from store.errors import BadInput, shorten
+from store.model.hierarchy import Hierarchy
+from store.model.paths import visible_key
+from store.transfer.formats.cells import fold, named
+from store.transfer.formats.source import REASON, Guess
+from store.transfer.formats.table import Sample, Table
+from store.transfer.rows import Part, Rejection, Row
+from store.transfer.shapes.cell_paths import CellPaths, paths_in_cells, see_paths
+from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, columns, match_columns
+from store.transfer.shapes.doubts import Look, nested_level, shape_doubt
+from store.transfer.shapes.groups import check_groups
+from store.transfer.shapes.shape import RowOptions, Shape
+
+
+class _Nodes(NamedTuple):
+    """The nodes of a row so far: their keys, their contents and the columns of the keys."""
+
+    path: list[str]
+    parts: list[Part]
+    columns: list[str]
+
+
+class Levels(Shape):
+    """Rows of cells, by columns that are given, or named like levels. The first of the siblings of a folded level says
+    how these are written.
+
+    Raises NoLevels where there is no column of a level.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
+        super().__init__(hierarchy, table, options)
+        self.levels = self._found_levels(table.header)
+        self.rejected = table.rejected(REASON)
+        self.keys = [level.key for level in self.levels]
+        self._cells = LevelCells(table.header, self.levels, options.cells)
+        self._text = self._cells.text
+        self._columns = {level.key: level.values for level in self.levels}
+        used = [column for own in self._columns.values() for column in {*own}]
+        self._shares_columns = len(used) > len({*used})
+        self._layouts: dict[tuple[int, ...], list[LevelColumns]] = {}
+        self._fill_down = options.cells.fill_down
+        if unused := {*self._fill_down} - {column for own in self.levels for column in (own.key, *own.values)}:
+            raise BadInput(f'Column "{min(unused)}" of --fill-down is not imported; name it with --level or --attr.')
+
+    @classmethod
+    def fits(cls, table: Table, options: RowOptions) -> bool:
+        return not options.tree
+
+    def _found_levels(self, header: Sequence[str]) -> list[LevelColumns]:
+        """The columns of levels that are given, or follow from the names of the columns."""
+        given = self.given.columns
+        self.options = given if given.levels else given.merged(match_columns(self.hierarchy, header))
+        try:
+            levels = columns(self.hierarchy, self.options)
+        except NoLevels as error:
+            unmatched = NoLevels(f"{error} The file has {named(header)}.")
+            unmatched.table = self.table
+            raise unmatched from None
+        if not given.levels:
+            words = " ".join(f"{option} {value}" for option, value in self.options.pairs())
+            used = {value.partition("=")[2] for _, value in self.options.pairs()}
+            others = [column for column in header if column and column not in used]
+            left_out = f" Not imported: {named(others)}." if others else ""
+            self.guesses = [f"columns {words}, by their names; --level sets them.{left_out}"]
+        return levels
+
+    def start(self) -> None:
+        self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
+        self._above: Sequence[object] = ()
+
+    def filled(self, cells: Sequence[object]) -> Sequence[object]:
+        """The cells of a row, with the empty ones of `--fill-down` as in the row above.
+
+        A cell to the right of one that has another value than above stays empty, since a new group begins there.
+        """
+        if not self._fill_down:
+            return cells
+        found = list(cells)
+        is_same = bool(self._above)
+        for level in self.levels:
+            for column in (level.key, *level.values):
+                index = self._cells.index[column]
+                if is_same and column in self._fill_down and not self._text(found, column):
+                    found[index] = self._above[index]
+                if column == level.key:
+                    is_same = is_same and found[index] == self._above[index]
+        self._above = found
+        return found
+
+    def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
+        if self._cells.is_header(cells):
+            return Rejection(number, "The row is the header again; remove it.")
+        path, parts, keys, absent = list[str](), list[Part](), list[str](), False
+        others: Sequence[Row] = ()
+        levels = self._layout(cells) if self._shares_columns else self.levels
+        for index, level in enumerate(levels, start=1):
+            if not (key := self._text(cells, level.key)):
+                absent = absent or level.constant_part is None
+            elif level.paths is None and not level.fold:  # as most are
+                path.append(key)
+                keys.append(level.key)
+                name = self._cells.value(cells, level.name) if level.name else None
+                parts.append(level.constant_part or self._cells.part(cells, level, name))
+            elif level.paths is None:
+                self._add(_Nodes(path, parts, keys), cells, level, (key,))
+            else:
+                first, *more = self._paths(cells, level.key, level.paths, levels[index:])
+                branches = [_Nodes([*path], [*parts], [*keys]) for _ in more]
+                for branch, other in zip(branches, more, strict=True):
+                    self._add(branch, cells, level, other)
+                others = [*others, *(Row(number, *branch) for branch in branches)]
+                self._add(_Nodes(path, parts, keys), cells, level, first)
+        if not path:
+            return Rejection(number, "The row has no key in any column of a level.")
+        if absent and (reason := self._homeless(cells, keys)):
+            return Rejection(number, reason)
+        return Row(number, path, parts, keys, None, False, False, others)
+
+    def _paths(
+        self, cells: Sequence[object], column: str, paths: CellPaths, below: Sequence[LevelColumns]
+    ) -> list[tuple[str, ...]]:
+        """The paths in the cell of a column; the only one that leads to no other where a key of a level below follows.
+
+        Raises BadInput where several do, since the node below has one place.
+        """
+        cell = self._text(cells, column)
+        try:
+            found = paths.read(cell)
+        except BadInput as error:
+            raise BadInput(f'Column "{column}": {error}') from None
+        deeper = next((one.key for one in below if self._text(cells, one.key)), None) if len(found) > 1 else None
+        if deeper is not None:
+            found.sort()
+            found = [one for one, after in zip(found, [*found[1:], ()], strict=True) if after[: len(one)] != one]
+            if len(found) > 1:
+                raise BadInput(
+                    f'Column "{column}" has {len(found)} paths, and the node of "{deeper}" can stand below one of '
+                    "them; write a row for each place that it is to have."
+                )
+        return found
+
+    def _add(self, row: _Nodes, cells: Sequence[object], level: LevelColumns, path: Sequence[str]) -> None:
+        """Add nodes of a level below one another to a row; the values are those of the last one."""
+        *above, key = path
+        name = self._cells.value(cells, level.name)
+        for one in above:
+            row.path.append(self._folded(tuple(row.path), one, None)[0] if level.fold else one)
+            row.parts.append(Part(level.level))
+        if level.fold:
+            key, name = self._folded(tuple(row.path), key, name)
+        row.path.append(key)
+        row.parts.append(level.constant_part or self._cells.part(cells, level, name))
+        row.columns.extend([level.key] * len(path))
+
+    def _layout(self, cells: Sequence[object]) -> list[LevelColumns]:
+        """The columns of the levels, where one column is given for several: it is that of the deepest in the row."""
+        present = tuple([number for number, level in enumerate(self.levels) if self._text(cells, level.key)])
+        if present not in self._layouts:
+            layout, taken = [*self.levels], set[str]()
+            for number in reversed(present):
+                layout[number] = layout[number].without(taken)
+                taken.update(layout[number].values)
+            self._layouts[present] = layout
+        return self._layouts[present]
+
+    def _homeless(self, cells: Sequence[object], keys: Sequence[str]) -> str | None:
+        """The reason against a row that has a value for a level without a key; `keys` are the columns of its keys."""
+        used = {*keys, *(column for key in keys for column in self._columns[key])}
+        for key, own in self._columns.items():
+            for column in own if key not in keys else ():
+                if column not in used and (text := self._cells.shows(cells, column)):
+                    return f'Column "{column}" has {shorten(repr(text))}, but "{key}" is empty; fill in or clear both.'
+        return None
+
+    def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
+        first_key, first_name = self._first.setdefault((above, _caseless(key)), (key, name))
+        if name and first_name and _caseless(name) == _caseless(first_name):
+            name = first_name
+        return first_key, name
+
+    def check(self, look: Look, see: Callable[[Look], None]) -> None:
+        """Raise Doubt for a table without a header, in another shape, or with groups of rows."""
+        if Guess.SHAPE not in self.given.taken:
+            if not any(level.paths for level in self.levels):
+                see(look)
+            check_groups(self, look)
+
+    @classmethod
+    def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
+        level = nested_level(look.hierarchy)
+        if not look.keys and level and (path := paths_in_cells({*values} - {""})):
+            see_paths(look.hierarchy, place, path, level.name, column)
+
+    @classmethod
+    def see_chain(cls, look: Look) -> None:
+        """Raise Doubt for columns of words that are all of one level that nests in itself."""
+        level, keys = nested_level(look.hierarchy), look.keys
+        chain = _chain(look.sample) if level else []
+        own = [column for column in chain if level and fold(level.name) in fold(column)]  # such as Subcategory
+        if level and len(chain) > 1 and (not keys or len(own) > 1 or keys[0] in chain[1:]):
+            options = [word for column in chain for word in ("--level", f"{level.name.lower()}={column}")]
+            seen = f"{look.source} has columns that are below one another: {', '.join(map(shorten, chain))}"
+            raise shape_doubt(seen, options)
+
+
+def _chain(sample: Sample) -> list[str]:
+    """The columns of words, from the left, of which each value is below one value of the column before.
+
+    The first has fewer values than rows, each other one more than the one before.
+    """
+    chain: list[int] = []
+    for index, column in enumerate(sample.columns):
+        values = {*column} - {""}
+        if not values or not sample.header[index] or not all(any(map(str.isalpha, value)) for value in values):
+            continue
+        if not chain:
+            chain = [index] if len(values) < len(column) else []
+            continue
+        pairs = {(above, own) for above, own in zip(sample.columns[chain[-1]], column, strict=True) if own}
+        has_more = "" in column or len(values) > len({*sample.columns[chain[-1]]})
+        if has_more and len(pairs) <= 1.1 * len(values):
+            chain.append(index)
+    return [sample.header[index] for index in chain]
+
+
+def _caseless(text: str) -> str:
+    return visible_key(unicodedata.normalize("NFC", text)).casefold()

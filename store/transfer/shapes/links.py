@@ -1,0 +1,145 @@
+"""Links: a node in each row, which names its parent, or is below it by its code."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import ClassVar
+
+from store.errors import shorten
+from store.model.hierarchy import Hierarchy
+from store.transfer.formats.cells import fold
+from store.transfer.formats.source import REASON
+from store.transfer.formats.table import Sample, Table
+from store.transfer.rows import Rejection, Row
+from store.transfer.shapes.codes import see_codes
+from store.transfer.shapes.doubts import HEADER_WORDS, NUMBER, Look, shape_doubt
+from store.transfer.shapes.node_cells import NodeCells
+from store.transfer.shapes.parent_tree import NO_PARENT, ParentTree, link_of, node_id_of
+from store.transfer.shapes.shape import RowOptions, Shape, TreeBy
+
+MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
+MAX_CANDIDATES = 4
+_PARENTS = re.compile(
+    "parent|broader|superior|superclass|reportsto|manager|boss|belongsto|partof|containedin|eltern|übergeordnet|"
+    "uebergeordnet|vorgesetzt|padre|madre|genitore|rodzic|родител|батьк|上级|父"
+)
+_CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
+
+
+class Links(Shape):
+    """Rows with links, whose cells become parts once the tree of all rows says their levels."""
+
+    trees: ClassVar = {"parent": ("id", "parent", "key", "level"), "prefix": ("prefix", "key", "level")}
+
+    def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
+        super().__init__(hierarchy, table, options)
+        tree = options.tree or TreeBy("parent", {})
+        self._cells = NodeCells(hierarchy, table, options, tree)
+        self.levels, self.guesses, self.rejected = self._cells.levels, self._cells.guesses, table.rejected(REASON)
+        self._parent, self._key, self._codes = map(tree.parts.get, ("parent", "key", "prefix"))
+        self._own = tree.parts.get("id") or self._codes or ""
+        self._in_parents = [column for column in table.header if column.startswith(f"{self._parent}.")]  # of an object
+        own_ids = bool(self._parent) and not any(self._cells.id_columns(None))
+        self.tree = ParentTree(
+            hierarchy, self.read, self._cells.node, bool(self._codes), own_ids, "level" in tree.parts
+        )
+
+    def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
+        """The row of cells, whose link has those that are imported. Raises BadInput."""
+        if self._cells.is_header(cells):
+            return Rejection(number, "The row is the header again; remove it.")
+        text, level = self._cells.text, self._cells.level_of(cells)
+        own = text(cells, self._own)
+        if not own:
+            return Rejection(number, f'Column "{self._own}" is empty, and others cannot name the node.')
+        names = self._cells.names_of(cells, level)
+        key = text(cells, self._key) if self._key else own if self._codes else ""
+        ids = self._cells.id_columns(level)
+        given = next((found for one in ids if one and (found := text(cells, one))), None)
+        node_id = given if any(ids) or self._codes else node_id_of(own)
+        parent = text(cells, self._parent) if self._parent else ""
+        if not parent and (inner := next((one for one in self._in_parents if text(cells, one)), None)):
+            return Rejection(number, f'Column "{self._parent}" is empty, but "{inner}" has a value.')
+        kept = self._cells.kept(cells)
+        link = link_of(own, parent, [key] if key else names, bool(key), level, node_id, kept)
+        return Row(number, (), (), link=link)
+
+    @classmethod
+    def see_table(cls, look: Look) -> None:
+        if (found := _parent_column(look.sample, look.rows, look.keys)) is not None:
+            parent, own = found
+            raise shape_doubt(
+                f'{look.source} is a tree by parent ids: column "{shorten(parent)}" has values of "{shorten(own)}" of '
+                "other rows",
+                look.tree_by(id=own, parent=parent),
+            )
+
+    @classmethod
+    def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
+        known, keys = {*values} - {""}, look.keys
+        is_code = len(known) == len(values) and (not keys or column in keys or _CODES.search(fold(column)))
+        if is_code and sum(any(map(str.isdecimal, one)) and " " not in one for one in known) >= 0.9 * len(known):
+            see_codes(place, known, look.tree_by(prefix=column))
+
+    @classmethod
+    def see_keys(cls, source: str, roots: Sequence[str], codes: Collection[str], *, are_flat: bool) -> None:
+        see_codes(source, {*codes})
+        if are_flat:
+            see_codes(source, {code.partition(" ")[0] for code in codes})
+
+
+def _parent_column(
+    sample: Sample, rows: Callable[[], Iterator[Sequence[str]]], levels: Collection[str]
+) -> tuple[str, str] | None:
+    """The column by which rows refer to their parents, and that of their ids, by their values; None in other tables.
+
+    Two columns of `levels` refer to each other in any table of cities that are states, so only a name tells them. Where
+    several columns are levels, these are the tree, and any other column may have numbers that are ids, too. Of several
+    pairs of columns, that with most references in the first rows is taken. Children may stand before their parents, so
+    a column that is named like one needs none there.
+    """
+    header, columns = sample.header, sample.columns
+    are_named = [bool(_PARENTS.search(fold(column))) for column in header]
+    found: list[tuple[bool, int, int, int]] = []
+    for own, ids in enumerate(columns):
+        known = {*ids} - {""}
+        if not known or len(known) < 0.95 * len(ids):
+            continue
+        for parent, values in enumerate(columns):
+            if parent == own or (len(levels) > 1 and not are_named[parent]):
+                continue
+            references = sum(value in known and value != one for one, value in zip(ids, values, strict=True))
+            if are_named[parent] or references >= max(2, len(ids) // 100):
+                found.append((not are_named[parent], -references, own, parent))
+    for *_, own, parent in sorted(found)[:MAX_CANDIDATES]:
+        pairs = ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent))
+        if _is_tree(islice(pairs, MAX_ROWS), is_named=are_named[parent], is_id=fold(header[own]) in HEADER_WORDS):
+            return header[parent], header[own]
+    return None
+
+
+def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool) -> bool:
+    """Whether pairs of an id and that of its parent are a tree; texts are kept as numbers, for their memory.
+
+    A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
+    nothing refers to itself by a number, in a circle or elsewhere, and something has a grandparent, or the other column
+    `is_id` by its name.
+    """
+    ids: dict[int, int | None] = {}
+    is_numeric, own_references, blanks = True, 0, 0
+    for own, parent in pairs:
+        is_none = parent.casefold() in NO_PARENT if is_named else not parent or (is_id and parent == "0")
+        blanks += is_none
+        own_references += own == parent
+        is_numeric = is_numeric and (is_none or bool(NUMBER.fullmatch(parent)))
+        ids[hash(own)] = None if is_none or own == parent else hash(parent)
+    references = [parent for parent in ids.values() if parent is not None]
+    known = sum(parent in ids for parent in references)
+    if is_named:
+        return known > 0 and known * 2 >= len(references)
+    if known < len(references) or (is_numeric and (own_references or not blanks)):
+        return False
+    above: dict[int, int | None] = ids  # an ancestor of each, twice as far after each round; in circles without an end
+    for _ in range(len(ids).bit_length() + 1):
+        above = {own: above.get(parent) for own, parent in above.items() if parent is not None}
+    return bool(references) and not above and (is_id or any(ids[parent] is not None for parent in references))

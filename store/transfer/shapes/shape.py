@@ -1,0 +1,175 @@
+"""Shapes: how the rows of a table say a tree. Each is a file of its own, and an entry of the list in `choice.py`."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+from store.errors import BadInput
+from store.model.hierarchy import Hierarchy
+from store.transfer.formats.cells import PLAIN, CellFormat, text_of
+from store.transfer.formats.source import REJECTED_JSON, Guess, RejectedRows
+from store.transfer.formats.table import SAMPLE_CHARACTERS, SAMPLE_ROWS, Table, TableRow, fitted
+from store.transfer.rows import NodesOf, Rejection, Row, TextRows
+from store.transfer.shapes.columns import ColumnOptions, LevelColumns, columns
+from store.transfer.shapes.doubts import Look
+from store.transfer.shapes.parent_tree import ParentTree
+
+
+@dataclass(frozen=True)
+class TreeBy:
+    """How a file says its tree where levels have no columns of their own: the name of the shape, and its parts, such as
+    the columns of ids and of parents, by their names in `--tree-by`.
+    """
+
+    shape: str
+    parts: Mapping[str, str]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of a table that say the tree, the keys and the levels."""
+        return [column for part, column in self.parts.items() if column and part != "name"]
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """What a command says about the rows of a file, and the guesses that are `taken` without a doubt.
+
+    `by_id` is the column of ids by which rows name stored nodes.
+    """
+
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+    cells: CellFormat = PLAIN
+    tree: TreeBy | None = None
+    by_id: str | None = None
+    taken: Collection[Guess] = ()
+    ignore_unknown: bool = False
+
+
+class Shape:
+    """The rows of a table, read as one shape: a path and the content of a node in each.
+
+    `trees` are the parts of `--tree-by` by the part that names the shape. `levels` are the columns of levels, `options`
+    those with what follows from the names of the columns, which `guesses` say. With a `tree` rows name their parents
+    and get their paths from it; with `by_id` they name stored nodes. Rejected rows are written as `rejected`. A shape
+    that `is_table` reads cells of columns, another one lines of text or objects. Paths that are lists of keys are meant
+    so where it `has_lists`; other ones are in the `path_column`, if they are in one. A file that `is_export` is not
+    checked.
+    A constructor raises BadInput for options that the shape does not take, and for columns that are not there.
+    """
+
+    trees: ClassVar[Mapping[str, Sequence[str]]] = {}
+    levels: Sequence[LevelColumns] = ()
+    guesses: Sequence[str] = ()
+    tree: ParentTree | None = None
+    by_id: NodesOf | None = None
+    rejected: RejectedRows = REJECTED_JSON
+    is_table = True
+    has_lists = False
+    path_column = ""
+    is_export = False
+
+    def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
+        self.hierarchy, self.table, self.given = hierarchy, table, options
+        self.options = options.columns
+
+    @classmethod
+    def fits(cls, table: Table, options: RowOptions) -> bool:
+        """Whether a table with these options has this shape; of several shapes the first counts."""
+        return options.tree is not None and options.tree.shape in cls.trees
+
+    def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
+        """The rows of the table, or these of them, each with its text. Empty rows, as spreadsheets write them, are left
+        out.
+
+        Raises BadInput and Doubt for what is wrong with the table as a whole.
+        """
+        table, width = self.table, len(self.table.header)
+        self.start()
+        for number, cells, reason, text, place in table.rows() if rows is None else rows:
+            if reason is None and not any(cells) and all(cell in (None, "") for cell in cells):
+                continue
+            try:
+                if reason is not None:
+                    raise BadInput(reason)
+                fitting = cells if len(cells) == width else fitted(cells, width)
+                cells = self.filled(fitting)
+                text = text if cells is fitting else None
+                row = self.row(number, cells)
+            except BadInput as error:
+                row = Rejection(number, str(error))
+            if place and isinstance(row, Rejection):
+                row = Rejection(number, place + row.reason)
+            yield table.line(map(text_of, cells)) if text is None else text, row
+
+    def start(self) -> None:
+        """Forget former rows, before rows are read."""
+
+    def filled(self, cells: Sequence[object]) -> Sequence[object]:
+        """The cells of a row, with those that stand above it."""
+        return cells
+
+    def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
+        """The row of cells: texts, or numbers, truth values, dates and times where the format has types.
+
+        Raises BadInput, with the column, for a typed cell that is no text where one is needed.
+        """
+        raise NotImplementedError
+
+    def rows(self) -> Iterator[Row | Rejection]:
+        """The rows with their paths, in the order of the file or that of its tree."""
+        return self.tree.rows() if self.tree else (row for _, row in self.read())
+
+    @cached_property
+    def first(self) -> list[Row | Rejection]:
+        """The first rows in the order of the file, for checks."""
+        found: list[Row | Rejection] = []
+        size = 0
+        has_sample = self.is_table or self.table.is_text
+        for text, row in self.read(self.table.sample.rows if has_sample else None):
+            found.append(row)
+            size += len(text)
+            if len(found) == SAMPLE_ROWS or size > SAMPLE_CHARACTERS:
+                break
+        return found
+
+    def places(self) -> dict[str, str]:
+        """The columns that are imported, with what they become, for a person."""
+        found: dict[str, str] = {}
+        for level in self.levels:
+            for column, place in level.places():
+                found[column] = f"{found[column]}, {place}" if column in found else place
+        return found
+
+    def check(self, look: Look, see: Callable[[Look], None]) -> None:
+        """Raise Doubt for a table that would become another tree, and BadInput for columns without a place.
+
+        `see` raises Doubt where another shape sees its own table.
+        """
+
+    def value_columns(self) -> list[LevelColumns]:
+        """The columns that options give to levels of a table of paths, besides those that are named like attributes."""
+        if self.given.cells.fill_down or self.given.columns.case_insensitive:
+            raise BadInput("--fill-down and --fold-case need columns of levels, not of paths or ids.")
+        found = columns(self.hierarchy, self.given.columns, self.hierarchy.levels)
+        return [level for level in found if level.values]
+
+    def refuse_columns(self) -> None:
+        """Raise BadInput for options that only tables have."""
+        if any(self.given.columns.pairs()) or self.given.cells != PLAIN:
+            raise BadInput(
+                "--level, --name, --name-in, --id, --attr, --fold-case, --fill-down, --null and --numbers need a "
+                "table: CSV, Excel, Parquet, GeoJSON, or a list of objects in a JSON document."
+            )
+
+    @classmethod
+    def see_table(cls, look: Look) -> None:
+        """Raise Doubt for a table that has this shape, and is taken for another one."""
+
+    @classmethod
+    def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
+        """The same for one column, by its values; `place` names it."""
+
+    @classmethod
+    def see_keys(cls, source: str, roots: Sequence[str], codes: Collection[str], *, are_flat: bool) -> None:
+        """The same for the first keys of rows and the codes of these; rows that `are_flat` have no key below."""

@@ -1,0 +1,121 @@
+"""Taxonomies: a path such as `A > B > C` on each line of a text, perhaps with an id before it."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from store.errors import BadInput, shorten
+from store.model.hierarchy import Hierarchy
+from store.model.records import checked_id
+from store.transfer.formats.source import Doubt, Guess
+from store.transfer.formats.table import Table, TableRow
+from store.transfer.rows import Part, Rejection, Row, TextRows
+from store.transfer.shapes.shape import RowOptions, Shape
+
+_ID = re.compile(r"(?=\S*(?:\d|://))(\S+)(?:\s*\t\s*|\s+[-:|]\s+)")  # a text with a digit, or a URI
+_DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
+_BLANKS = " \t\x0b\x0c"
+
+
+class Taxonomy(Shape):
+    """Lines in any order; all nodes are of one level, and the id is that of the last one. Lines that begin with # are
+    skipped.
+    """
+
+    is_table = False
+    path_column = "path"
+
+    def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
+        super().__init__(hierarchy, table, options)
+        self.refuse_columns()
+        self._level, self.rejected = _level(hierarchy), table.rejected("")
+        self._has_ids = self._ids()
+
+    @classmethod
+    def fits(cls, table: Table, options: RowOptions) -> bool:
+        return table.is_text and not options.tree
+
+    def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
+        """The rows, each with its line."""
+        level = self._level
+        for number, line, reason in self._lines(self.table.rows() if rows is None else rows):
+            node_id = None if self._has_ids is None else _ID.match(line)
+            path = [segment.strip() for segment in _DIVIDER.split(f" {line[node_id.end() if node_id else 0 :]} ")]
+            last = Part(level, id=node_id[1] if node_id and self._has_ids else None)
+            row = Row(number, path, [*[Part(level)] * (len(path) - 1), last])
+            yield line, Rejection(number, reason) if reason else row
+
+    def _lines(self, rows: Iterable[TableRow]) -> Iterator[tuple[int, str, str | None]]:
+        """Number, text and what is wrong of each line that is no comment."""
+        for number, cells, reason, *_ in rows:
+            if not (line := str(cells[0]).lstrip(_BLANKS)).startswith("#"):
+                yield number, line, reason
+
+    def _ids(self) -> bool | None:
+        """Whether nodes get the ids before the paths, of which each line has one that no other node has; None where
+        there are none. Numbers belong to the keys where each belongs to one first key, and is repeated with it or the
+        last keys have numbers, too.
+
+        Raises Doubt, unless the guess is taken, where only some lines have an id, or some have the same one, or where
+        ids cannot be stored. Raises it as well for indented lines without paths, which are an outline.
+        """
+        name, taken = self.table.name, self.given.taken
+        lines = [(number, line) for number, line, reason in self._lines(self.table.rows()) if not reason]
+        has_paths = any(" > " in text for _, text in lines)
+        if not has_paths and Guess.SHAPE not in taken:
+            self._refuse_outline()
+        found = [(row, match[1], text[match.end() :]) for row, text in lines if (match := _ID.match(text))]
+        places: dict[str, tuple[int, str]] = {}  # of each id the first row, and its path
+        repeated = (
+            f"The id {shorten(node_id)} is in rows {places[node_id][0]} and {row} of {name}"
+            for row, node_id, path in found
+            if places.setdefault(node_id, (row, path))[1] != path
+        )
+        reason = next(repeated, "")
+        firsts = {(node_id, path.partition(" > ")[0]) for _, node_id, path in found}
+        are_of_first = len(firsts) == len({node_id for node_id, _ in firsts}) == len({key for _, key in firsts})
+        last_keys = (path.rpartition(" > ")[2].lstrip() for _, _, path in found if " > " in path)
+        are_of_keys = are_of_first and (reason or (has_paths and all(map(_ID.match, last_keys))))
+        if not found or (are_of_keys and len(found) == len(lines)):
+            return None
+        if len(found) < len(lines):
+            row, text = next(line for line in lines if not _ID.match(line[1]))
+            some = f"Some lines of {name} begin with an id, such as {shorten(found[0][1])}"
+            reason = f'{some}, but not row {row}, "{shorten(text)}"'
+        has_ids = not reason
+        if reason:
+            reason += ". Give each line an id of its own, or none; now they would belong to the keys."
+        for row, node_id, _ in found if has_ids else ():
+            try:
+                checked_id(node_id)
+            except BadInput as error:
+                said = f"Row {row} of {name}: {error} Write others, such as the last part"
+                reason = reason or f"{said}; now ids would be made from the paths."
+        if reason and Guess.IDS not in taken:
+            raise Doubt(Guess.IDS, reason)
+        return not reason if has_ids else None
+
+    def _refuse_outline(self) -> None:
+        """Raise Doubt for a line that is indented below one that is not, or has more # before it."""
+        top = ""
+        for number, cells, *_ in self.table.rows():
+            line = str(cells[0])
+            is_deeper = line.startswith((" ", "\t")) or (top.startswith("# ") and line.startswith("## "))
+            if top and is_deeper:
+                raise Doubt(
+                    Guess.SHAPE,
+                    f"{self.table.name} is an outline: row {number} is indented, or has a mark of its depth, and each "
+                    "line would be a root, or a comment; --tree-by indent imports this tree.",
+                    ("--tree-by", "indent"),
+                )
+            top = top or (line if not is_deeper and not line.startswith("##") else "")
+
+
+def _level(hierarchy: Hierarchy) -> str:
+    """The level of the nodes of a taxonomy: one that may be a root and is allowed under itself. Raises BadInput."""
+    for level in hierarchy.levels.values():
+        if level.may_be_root and level.name in level.under:
+            return level.name
+    raise BadInput(
+        f"A taxonomy needs a level that may be a root and is allowed under itself; {hierarchy.name} has none: "
+        "use csv or jsonl."
+    )
