@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from store.errors import BadInput, NoTable
 from tests.cli import app_of
 from tests.commands.conftest import Clade
+from tests.commands.importing.files import written
 from tests.conftest import CLADE
 
 pytestmark = pytest.mark.extenddb
@@ -35,11 +36,6 @@ def shops(tmp_path: Path) -> Path:
 
 def json_lines(file: Path, lines: list[dict[str, str]]) -> Path:
     return written(file, "".join(f"{json.dumps(line)}\n" for line in lines))
-
-
-def written(file: Path, content: str) -> Path:
-    file.write_text(content, encoding="utf-8")
-    return file
 
 
 def test_an_export_is_in_path_order_and_imports_as_the_same(clade: Clade, shops: Path, tmp_path: Path) -> None:
