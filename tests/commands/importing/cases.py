@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from commands.main import NAMES
-from tests.commands.importing.files import excel, items, parquet_file
+from tests.commands.importing.files import excel, items, parquet_file, zipped
 from tests.real_files import STARBUCKS, TAXONOMY, real_file
 
 FOLDER = Path(__file__).parent / "cases"
@@ -45,7 +45,7 @@ class File:
         if "bytes" in self.flags:
             return codecs.escape_decode(text.encode())[0]
         if "python" in self.flags:
-            rows = eval(text, {"gzip": gzip, "json": json, **vars(datetime)})  # noqa: S307 - of this repository
+            rows = eval(text, {"gzip": gzip, "json": json, "zipped": zipped, **vars(datetime)})  # noqa: S307 - of this repository
             if isinstance(rows, str | bytes):
                 return rows
         elif "items" in self.flags or self.name.endswith((".xlsx", ".parquet")):
