@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from store.errors import CladeError
 from tests.cli import app_of
 from tests.commands.conftest import create
-from tests.commands.importing.cases import Case, Command, File, all_cases, read_cases
-from tests.commands.importing.files import nodes_of, path_of, zipped
+from tests.commands.importing.cases import Case, Command, all_cases, read_cases
+from tests.commands.importing.files import File, nodes_of, path_of, zipped
 
 LITTLE_ENDIAN = {"utf-16": "utf-16-le", "utf-8-sig": "utf-8"}  # without a mark
 
