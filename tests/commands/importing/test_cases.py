@@ -44,6 +44,7 @@ class Run:
             self.archives.setdefault(archive, {}).update({name: file.content()} if name else {})
             Path(f"{archive}.zip").write_bytes(zipped(self.archives[archive]))
         else:
+            Path(file.name).parent.mkdir(parents=True, exist_ok=True)
             Path(file.name).write_bytes(file.content())
 
     def check(self, command: Command) -> None:
@@ -162,7 +163,7 @@ CASES = [
         case,
         store,
         id=f"{case.subject}: {case.title}" + f"-{store}" * case.on_both_stores,
-        marks=[pytest.mark.extenddb] * (store == "extenddb"),
+        marks=[pytest.mark.extenddb] * (store == "extenddb") + [pytest.mark.both_stores] * case.in_plain_run,
     )
     for case in all_cases()
     for store in ("sqlite", "dynamodb", "extenddb")[: 3 if case.on_both_stores else 1]
