@@ -16,12 +16,17 @@ Clade = Callable[..., Result]
 @pytest.fixture
 def clade(store_url: str) -> Clade:
     """Runs a command on a table of its own, which is there."""
-
-    async def create() -> None:
-        async with open_store(store_url) as store:
-            await store.create()
-
-    asyncio.run(create())
+    create(store_url)
     return lambda *words: CliRunner().invoke(
         app_of(words[:1]), [str(word) for word in words], env={"CLADE_STORE": store_url}
     )
+
+
+def create(store_url: str) -> None:
+    """Create the table of a store."""
+
+    async def run() -> None:
+        async with open_store(store_url) as store:
+            await store.create()
+
+    asyncio.run(run())

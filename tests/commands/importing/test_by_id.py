@@ -12,9 +12,8 @@ from commands.importing.command import import_file
 from commands.importing.files import by_id_column
 from store.errors import BadInput, NoTable
 from tests.commands.conftest import Clade
-from tests.commands.importing.test_command import written
+from tests.commands.importing.files import parquet_file, written
 from tests.commands.importing.test_excel import workbook
-from tests.commands.importing.test_files import parquet_file
 
 TREE: list[dict[str, object]] = [
     {"path": "Garden", "level": "CATEGORY", "id": "g"},

@@ -16,7 +16,7 @@ import pytest
 from store.errors import BadInput
 from store.transfer.formats import workbooks
 from store.transfer.formats.workbooks import excel_table, shown_number
-from tests.commands.importing.test_files import Clade, clade, parquet_file, stored
+from tests.commands.importing.files import Clade, clade, parquet_file, stored
 
 __all__ = ["clade"]  # a fixture
 

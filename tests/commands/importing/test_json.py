@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from store.errors import BadInput, quantity
-from tests.commands.importing.test_files import Clade, clade, split, stored
+from tests.commands.importing.files import Clade, clade, split, stored
 from tests.commands.importing.test_paths import Tree, changed
 from tests.commands.importing.test_paths import grown as grown_tree
 from tests.selection import examples

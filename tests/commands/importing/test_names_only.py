@@ -7,7 +7,7 @@ import pytest
 
 from store.errors import BadInput, NoTable
 from tests.commands.conftest import Clade
-from tests.commands.importing.test_command import written
+from tests.commands.importing.files import written
 
 TREE = [
     {"path": "12", "level": "CATEGORY", "name": "Tools", "id": "a-12"},

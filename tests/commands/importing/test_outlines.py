@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from store.errors import BadInput
-from tests.commands.importing.test_files import Clade, clade, excel, stored, table
+from tests.commands.importing.files import Clade, clade, excel, stored, table
 from tests.commands.importing.test_paths import Tree, changed, grown
 from tests.selection import examples
 

@@ -10,7 +10,7 @@ import pytest
 
 from store.errors import BadInput
 from store.transfer.formats.cell_paths import CellPaths
-from tests.commands.importing.test_files import Clade, clade, split, stored, table
+from tests.commands.importing.files import Clade, clade, split, stored, table
 from tests.selection import examples
 
 __all__ = ["clade"]

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from store.errors import BadInput
 from tests.cli import app_of
-from tests.commands.importing.test_files import stored, table
+from tests.commands.importing.files import stored, table
 
 Clade = Callable[..., Result]
 CITY = "--level country=Country --level city=City"
