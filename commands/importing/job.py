@@ -40,6 +40,8 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.output_file import output_file
 from store.transfer.by_id import RowsById, names_in
+from store.transfer.formats.cells import PLAIN
+from store.transfer.formats.csv import Dialect
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
 from store.transfer.load import (
     LoadResult,
@@ -452,7 +454,7 @@ def _ask(attempt: Callable[[], None], job: ImportJob, given: Given) -> None:
 
 def _import_table(given: Given, options: FileOptions, table_options: TableOptions, job: ImportJob) -> None:
     hierarchy, address, describe = job.hierarchy, given.params["file"], given.params["describe"]
-    if options != FileOptions(options.columns, tree=options.tree, by_id=options.by_id):
+    if options != replace(options, cells=PLAIN, dialect=Dialect(), sheet=None, header_row=None, column_names=()):
         raise BadInput(
             "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
             "for files, not for DynamoDB tables."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from store.transfer.formats.cell_paths import CellPaths
+from store.transfer.shapes.cell_paths import CellPaths
 from tests.commands.importing.files import Clade, clade, stored, table
 from tests.selection import examples
 

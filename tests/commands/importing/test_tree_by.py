@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from store.transfer.parent_ids import node_id_of
+from store.transfer.shapes.parent_tree import node_id_of
 from tests.commands.conftest import Clade
 from tests.commands.importing.files import stored, table
 
