@@ -109,6 +109,7 @@ class Case:
     steps: list[File | Command] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     on_both_stores: bool = False
+    in_plain_run: bool = False  # on DynamoDB, too
 
     def add(self, line: str) -> None:
         """Add a line to the steps. Raises ValueError or LookupError for one that means nothing."""
@@ -170,8 +171,8 @@ def _each(subject: str, lines: list[str]) -> Iterator[Case]:
     for way in ways:
         case = Case(subject, lines[0].removeprefix("== ") + "".join(f", {value!r}" for value in way.values()))
         for line in head:
-            if line == "% both stores":
-                case.on_both_stores = True
+            if line in ("% both stores", "% both stores in a plain run"):
+                case.on_both_stores, case.in_plain_run = True, line.endswith("run")
             elif line.startswith("% set ") and "=" in line:
                 case.environment.update([line.removeprefix("% set ").split("=", 1)])
             elif line != "% sqlite" and not line.startswith("% each "):
