@@ -19,7 +19,7 @@ FEW, MANY = 20, 100  # random examples of a property that does not say how many
 LONGEST = """
 tests/graph/explorer/test_writing.py tests/graph/explorer/test_explorer.py tests/docs/test_commands.py
 tests/outside/test_parts.py tests/graph/explorer/test_navigation.py tests/outside/test_fuzzer.py
-tests/outside/test_model.py tests/commands/importing/test_files.py tests/commands/test_interrupt.py
+tests/outside/test_model.py tests/commands/importing/test_cases.py tests/commands/test_interrupt.py
 tests/abuse/test_memory.py tests/abuse/test_cost.py tests/graph/server/test_graphiql.py tests/writing/test_kills.py
 tests/clients/test_caches.py tests/docs/test_site.py tests/commands/importing/test_tree_by.py
 tests/commands/importing/test_tables.py tests/systems/test_readers_beside_moves.py tests/systems/test_two_versions.py

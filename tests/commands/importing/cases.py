@@ -1,77 +1,17 @@
 """Case files: files, commands, and what must come of them, as `cases/README.md` says."""
 
-import codecs
-import datetime
-import gzip
-import json
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 from commands.main import NAMES
-from tests.commands.importing.files import excel, items, parquet_file
-from tests.real_files import STARBUCKS, TAXONOMY, real_file
+from tests.commands.importing.files import File, decoded, file_of
 
 FOLDER = Path(__file__).parent / "cases"
 OWN = ("described", "again", "corrected", "cat")
-REAL = {"starbucks": STARBUCKS, "taxonomy": TAXONOMY}
-FLAGS = {"crlf", "no-end", "gz", "escaped", "bytes", "items", "python"}
-
-
-@dataclass(frozen=True)
-class File:
-    name: str
-    flags: set[str]
-    encoding: str = "utf-8"
-    real: str = ""
-    lines: list[str] = field(default_factory=list)
-
-    def content(self) -> bytes:
-        if self.real:
-            return real_file(self.real).read_bytes()
-        found = self._found()
-        content = found.encode(self.encoding) if isinstance(found, str) else found
-        return gzip.compress(content) if "gz" in self.flags else content
-
-    def _found(self) -> str | bytes:
-        end = "\r\n" if "crlf" in self.flags else "\n"
-        text = end.join(self.lines) + end * (self.lines != [] and "no-end" not in self.flags)
-        if "escaped" in self.flags:
-            return decoded(text)
-        if "bytes" in self.flags:
-            return codecs.escape_decode(text.encode())[0]
-        if "python" in self.flags:
-            rows = eval(text, {"gzip": gzip, "json": json, **vars(datetime)})  # noqa: S307 - of this repository
-            if isinstance(rows, str | bytes):
-                return rows
-        elif "items" in self.flags or self.name.endswith((".xlsx", ".parquet")):
-            rows = [json.loads(line) for line in self.lines]
-        else:
-            return text
-        if "items" in self.flags:
-            return items(*rows)
-        return parquet_file(rows) if self.name.endswith(".parquet") else _workbook(rows)
-
-
-def decoded(text: str) -> str:
-    """The text with Python's escapes decoded, whatever other characters it has."""
-    escape = r"\\(x..|u.{4}|U.{8}|N\{.+?\}|.)"
-    return re.sub(escape, lambda found: found.group().encode("ascii").decode("unicode_escape"), text)
-
-
-def _workbook(rows: list[Any]) -> bytes:
-    sheets: dict[str, list[list[Any]]] = {}
-    for row in rows if rows and isinstance(rows[0], dict) else [{"sheet": "First"}, *rows]:
-        if isinstance(row, dict):
-            sheets[title := row["sheet"]] = []
-        else:
-            sheets[title].append(row)
-    first = next(iter(sheets))
-    return excel(sheets.pop(first), sheets, first)
 
 
 @dataclass
@@ -114,7 +54,7 @@ class Case:
     def add(self, line: str) -> None:
         """Add a line to the steps. Raises ValueError or LookupError for one that means nothing."""
         if line.startswith("-- "):
-            self.steps.append(_file(*shlex.split(line[3:])))
+            self.steps.append(file_of(*shlex.split(line[3:])))
         elif line.startswith("$ "):
             if line.split()[1] not in (*NAMES, *OWN):
                 raise ValueError(f"{line!r} is not a command")
@@ -126,15 +66,6 @@ class Case:
             self.steps[-1].add(line)
         elif line.strip():
             raise ValueError(f"{line!r} is before the first file and command")
-
-
-def _file(name: str, *modifiers: str) -> File:
-    if modifiers[:1] == ("=",):
-        return File(name, set(), real=REAL[" ".join(modifiers[1:])])
-    encodings = [codecs.lookup(one) and one for one in modifiers if one not in FLAGS]
-    if len(encodings) > 1:
-        raise ValueError(f"{name} has several encodings")
-    return File(name, FLAGS.intersection(modifiers), *encodings)
 
 
 def all_cases() -> Iterator[Case]:

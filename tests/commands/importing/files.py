@@ -1,10 +1,15 @@
 """Commands in a directory of their own, what they store, and contents of files of every format."""
 
+import codecs
 import csv
+import datetime
+import gzip
 import json
+import re
 import shlex
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +23,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from tests.cli import app_of
+from tests.real_files import STARBUCKS, TAXONOMY, real_file
 
 Clade = Callable[..., Result]
 
@@ -99,3 +105,71 @@ def items(*found: dict[str, Any]) -> bytes:
     serialize = TypeSerializer().serialize
     lines = [{"Item": {name: serialize(value) for name, value in item.items()}} for item in found]
     return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+
+# -- files of cases ----------------------------------------------------------------------------------------------------
+
+REAL = {"starbucks": STARBUCKS, "taxonomy": TAXONOMY}
+FLAGS = {"crlf", "no-end", "gz", "escaped", "bytes", "items", "python"}
+
+
+@dataclass(frozen=True)
+class File:
+    name: str
+    flags: set[str]
+    encoding: str = "utf-8"
+    real: str = ""
+    lines: list[str] = field(default_factory=list)
+
+    def content(self) -> bytes:
+        if self.real:
+            return real_file(self.real).read_bytes()
+        found = self._found()
+        content = found.encode(self.encoding) if isinstance(found, str) else found
+        return gzip.compress(content) if "gz" in self.flags else content
+
+    def _found(self) -> str | bytes:
+        end = "\r\n" if "crlf" in self.flags else "\n"
+        text = end.join(self.lines) + end * (self.lines != [] and "no-end" not in self.flags)
+        if "escaped" in self.flags:
+            return decoded(text)
+        if "bytes" in self.flags:
+            return codecs.escape_decode(text.encode())[0]
+        if "python" in self.flags:
+            rows = eval(text, {"gzip": gzip, "json": json, "zipped": zipped, **vars(datetime)})  # noqa: S307 - of this repository
+            if isinstance(rows, str | bytes):
+                return rows
+        elif "items" in self.flags or self.name.endswith((".xlsx", ".parquet")):
+            rows = [json.loads(line) for line in self.lines]
+        else:
+            return text
+        if "items" in self.flags:
+            return items(*rows)
+        return parquet_file(rows) if self.name.endswith(".parquet") else _workbook(rows)
+
+
+def decoded(text: str) -> str:
+    """The text with Python's escapes decoded, whatever other characters it has."""
+    escape = r"\\(x..|u.{4}|U.{8}|N\{.+?\}|.)"
+    return re.sub(escape, lambda found: found.group().encode("ascii").decode("unicode_escape"), text)
+
+
+def _workbook(rows: list[Any]) -> bytes:
+    sheets: dict[str, list[list[Any]]] = {}
+    for row in rows if rows and isinstance(rows[0], dict) else [{"sheet": "First"}, *rows]:
+        if isinstance(row, dict):
+            sheets[title := row["sheet"]] = []
+        else:
+            sheets[title].append(row)
+    first = next(iter(sheets))
+    return excel(sheets.pop(first), sheets, first)
+
+
+def file_of(name: str, *modifiers: str) -> File:
+    """The file of a name and modifiers, as `cases/README.md` has them. Raises ValueError or LookupError."""
+    if modifiers[:1] == ("=",):
+        return File(name, set(), real=REAL[" ".join(modifiers[1:])])
+    encodings = [codecs.lookup(one) and one for one in modifiers if one not in FLAGS]
+    if len(encodings) > 1:
+        raise ValueError(f"{name} has several encodings")
+    return File(name, FLAGS.intersection(modifiers), *encodings)

@@ -1,9 +1,8 @@
-"""`clade import` and `clade export`: output, files and exit status."""
+"""`clade import` and `clade export`: files that are somebody else's, copies, terminals and JSON."""
 
 import json
 import os
 import pty
-import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from store.errors import BadInput, NoTable
+from store.errors import NoTable
 from tests.cli import app_of
 from tests.commands.conftest import Clade
 from tests.commands.importing.files import written
@@ -36,141 +35,6 @@ def shops(tmp_path: Path) -> Path:
 
 def json_lines(file: Path, lines: list[dict[str, str]]) -> Path:
     return written(file, "".join(f"{json.dumps(line)}\n" for line in lines))
-
-
-def test_an_export_is_in_path_order_and_imports_as_the_same(clade: Clade, shops: Path, tmp_path: Path) -> None:
-    first = clade("import", "location", shops, *OPTIONS)
-    assert first.exit_code == 0, first.output
-    assert "shops.csv: 3 rows, 8 nodes" in first.stdout
-    assert "added: 8 (2 COUNTRY, 1 STATE, 2 CITY, 3 STORE)" in first.stdout
-    lines = clade("export", "location").stdout.splitlines()
-    assert [json.loads(line)["path"][-1] for line in lines] == [
-        "SG", "Singapore", "3", "US", "NE", "OMAHA", "1", "2",
-    ]  # fmt: skip
-    assert list(json.loads(lines[2])) == ["path", "level", "name", "id", "street"]
-    file = tmp_path / "nodes.jsonl"
-    assert clade("export", "location", "--output", file).exit_code == 0
-    assert file.read_text(encoding="utf-8").splitlines() == lines
-    assert [found.name for found in tmp_path.iterdir() if "part" in found.name] == []
-    for again in (clade("import", "location", file), clade("import", "location", shops, *OPTIONS)):
-        assert (again.exit_code, "Nothing changed.\nunchanged: 8" in again.stdout) == (0, True)
-    assert clade("export", "location", "US/NE").stdout.splitlines() == lines[4:]
-
-
-def test_an_export_of_nothing_is_empty_and_of_an_unknown_path_an_error(clade: Clade, tmp_path: Path) -> None:
-    assert clade("export", "location").stdout == ""
-    kept = written(tmp_path / "kept.jsonl", "kept")
-    refused = clade("export", "location", "US/XX", "--output", kept)
-    assert isinstance(refused.exception, BadInput)
-    assert str(refused.exception) == 'location has no node "US/XX".'
-    assert kept.read_text() == "kept"
-
-
-def test_rejected_rows_are_written_beside_the_file(clade: Clade, tmp_path: Path) -> None:
-    rows = [
-        {"path": "US", "level": "COUNTRY"},
-        {"path": "US/NE", "level": "STATE", "code": "NE"},
-        {"path": "US/NE", "level": "CITY"},
-        {"path": "US/IA/Ames", "level": "CITY"},
-    ]
-    file = written(tmp_path / "places.jsonl", "".join(json.dumps(row) + "\n" for row in rows) + "{broken\n")
-    result = clade("import", "location", file)
-    assert result.exit_code == 1
-    assert "added: 2" in result.stdout
-    assert "rejected: 3 rows" in result.stderr
-    assert (tmp_path / "places.rejected.jsonl").read_text(encoding="utf-8").splitlines()[:4] == [
-        '{"$reason":"row 3: US/NE has the level STATE in row 2 already, not CITY."}',
-        '{"path": "US/NE", "level": "CITY"}',
-        '{"$reason":"row 4: Parent US/IA is neither in the file nor in the table; --create-parents creates it."}',
-        '{"path": "US/IA/Ames", "level": "CITY"}',
-    ]
-    assert clade("import", "location", file, "--allow-rejects").exit_code == 0
-    written(file, json.dumps(rows[0]))
-    assert clade("import", "location", file).exit_code == 0
-    assert not (tmp_path / "places.rejected.jsonl").exists(), "an earlier import's are taken away"
-
-
-def test_a_dry_run_prints_the_changes_and_writes_nothing(clade: Clade, shops: Path, tmp_path: Path) -> None:
-    written(shops, SHOPS + "FR,,Paris,4,X,\nFR,,,5,X,\n")
-    result = clade("import", "location", shops, *OPTIONS, "--dry-run")
-    assert result.exit_code == 1
-    _, head, *told = result.stdout.splitlines()[:7]
-    assert head == "would be added: 11 (3 COUNTRY, 1 STATE, 3 CITY, 4 STORE)"
-    assert told[0] in ("  US", "  SG", "  FR")  # whichever tree comes first
-    assert len({path for path in told if re.fullmatch("  [A-Z]{2}(/.*)?", path)}) == 5
-    assert "row 6: STORE may not stand under COUNTRY" in result.stderr
-    assert clade("export", "location").stdout == ""
-    assert not (tmp_path / "shops.rejected.csv").exists()
-
-
-def test_pruning_prints_the_removed_nodes_unless_a_rejected_row_does_not_identify_its_node(
-    clade: Clade, shops: Path
-) -> None:
-    clade("import", "location", shops, *OPTIONS)
-    first = "".join(SHOPS.splitlines(keepends=True)[:2])
-    written(shops, first + f"US,NE{',x' * 9}\n")
-    kept = clade("import", "location", shops, *OPTIONS, "--prune")
-    assert ("Nothing was removed" in kept.stderr, "removed:" in kept.stdout) == (True, False)
-    written(shops, first)
-    dry = clade("import", "location", shops, *OPTIONS, "--prune", "--dry-run").stdout
-    assert "would be removed: 1 (1 STORE)\n  US/NE/OMAHA/2" in dry
-    assert "removed: 1 (1 STORE)" in clade("import", "location", shops, *OPTIONS, "--prune").stdout
-
-
-def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_path: Path) -> None:
-    lines = [{"path": path, "level": level} for path, level in (("a", "CATEGORY"), ("b", "CATEGORY"))]
-    lines += [{"path": "a/x", "level": "CATEGORY", "id": "x"}, {"path": "a/x/1", "level": "PRODUCT", "id": "x1"}]
-    clade("import", "category", json_lines(tmp_path / "before.jsonl", lines))
-    lines[2:] = [{**line, "path": line["path"].replace("a/", "b/")} for line in lines[2:]]
-    after = json_lines(tmp_path / "after.jsonl", [*lines, {"path": "b/x/1/y", "level": "CATEGORY", "id": "x"}])
-    plain = clade("import", "category", after)
-    assert "not moved: 2" in plain.stdout
-    assert "row 3: The id x belongs to a/x; use --moves to move it." in plain.stderr
-    told = "moved: 1 (1 CATEGORY)\n  a/x -> b/x\nunchanged: 4\n"
-    assert f"would be {told}" in clade("import", "category", after, "--moves", "--dry-run").stdout
-    assert '"path":["a","x"]' in clade("export", "category").stdout
-    moved = clade("import", "category", after, "--moves")
-    assert (told in moved.stdout, moved.exit_code) == (True, 1), moved.output
-    assert "rejected: 1 row; written to " in moved.stderr
-    assert [json.loads(line)["path"] for line in clade("export", "category").stdout.splitlines()] == [
-        ["a"], ["b"], ["b", "x"], ["b", "x", "1"],
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--name", "region=Name"], "--name region needs a column for this level; add --level region=Column."),
-        (["--level", "planet=Country"], 'location has no level "planet"; it has COUNTRY,'),
-        (["--level", "contry=Country"], "POSTAL_CODE, STORE. Did you mean COUNTRY?"),
-        (["--level", "country"], '--level country has no column; use --level country="Column".'),
-        (["--level", "country=Land"], 'has no column "Land"; it has "Country", "State"'),
-        (
-            ["--level", "country=Country", "--level", "country=State"],
-            "--level country is in the wrong position: COUNTRY is",
-        ),
-        (["--level", "city=City"], "--level city is in the wrong position: CITY is allowed under COUNTRY,"),
-        ([*LEVELS, "--attr", "street=Street"], "--attr street=Street has no attribute; use --attr"),
-        ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),
-        ([*LEVELS, "--fold-case", "town"], 'location has no level "town"'),
-        (["--format", "jsonl", *LEVELS], "need a table: CSV, Excel"),
-        (["--format", "jsonl", "--delimiter", ";"], "--delimiter, --encoding and --quote need a CSV file; add"),
-        (["--sheet", "x"], "--sheet needs an Excel file; add --format excel if it is one."),
-        ([*LEVELS, "--delimiter", "ab"], "A delimiter is one character, such as ; or tab, not 'ab'."),
-        ([*LEVELS, "--encoding", "utf-9"], '"utf-9" is not an encoding; use utf-8, utf-8-sig, utf-16, cp1252'),
-        ([*LEVELS, "--quote", "`"], "--quote is '\"', \"'\" or none, not `."),
-        ([*LEVELS, "--header-row", "2", "--columns", "Country"], "--header-row is for a file with a header, --columns"),
-        (["--columns", "Country,,City"], "--columns has an empty name; name all columns"),
-        (["--format", "jsonl", "--header-row", "2"], "--header-row and --columns need a CSV or an Excel file; add"),
-        ([*LEVELS, "--numbers", "1.0"], '"1.0" is not a format of numbers; use "1,234.56" or'),
-        ([*LEVELS, "--null", "Land=NA"], 'The file has no column "Land" for --null; it has "Country", "State"'),
-    ],
-)
-def test_a_wrong_option_is_one_sentence(clade: Clade, shops: Path, options: list[str], message: str) -> None:
-    result = clade("import", "location", shops, *options)
-    assert isinstance(result.exception, BadInput)
-    assert message in str(result.exception)
-    assert "\n" not in str(result.exception)
 
 
 def test_a_missing_dynamodb_table_is_an_error_with_the_command(engine: object, shops: Path) -> None:
@@ -228,22 +92,7 @@ def test_what_is_not_a_file_of_rejected_rows_is_neither_written_nor_removed(
     assert not (tmp_path / "absent.txt").exists()
 
 
-@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_a_file_of_rejected_rows_is_replaced_and_then_removed(clade: Clade, tmp_path: Path) -> None:
-    target = tmp_path / "bad.rejected.csv"
-    rejected(clade, tmp_path)
-    heading, *rows = target.read_text().splitlines()
-    assert heading == "Country,State,City,Shop,Name,Street,reason"
-    assert rows[0] == 'US,NE,,,,,x,"row 5: The row has 7 columns, the header 6."'
-    assert rows[1].startswith('=1+1,@x,+2,-3,4,,5,"row 6: The row has 7 columns'), "the bytes of the row are unchanged"
-    written(target, target.read_text() + "9,more,rows\n" * 100)
-    assert "written to" in rejected(clade, tmp_path).stderr
-    assert len(target.read_text().splitlines()) == 3
-    clade("import", "location", written(tmp_path / "bad.csv", SHOPS), *OPTIONS)
-    assert not target.exists()
-
-
-def test_an_export_as_csv_imports_as_the_same(clade: Clade, tmp_path: Path) -> None:
+def test_an_export_is_written_as_it_is_printed_and_imports_as_the_same(clade: Clade, tmp_path: Path) -> None:
     nodes = [
         {"path": "A/B", "level": "CATEGORY", "name": 'B, "quoted"\nand long', "id": "b1", "names": {"de": "Ä;"}},
         {"path": "A", "level": "CATEGORY"},
@@ -252,14 +101,17 @@ def test_an_export_as_csv_imports_as_the_same(clade: Clade, tmp_path: Path) -> N
     ]
     file = json_lines(tmp_path / "nodes.jsonl", nodes)
     assert clade("import", "category", file).exit_code == 0
+    lines = clade("export", "category").stdout
+    assert clade("export", "category", "--output", tmp_path / "again.jsonl").exit_code == 0
+    assert (tmp_path / "again.jsonl").read_text(encoding="utf-8") == lines
     exported = tmp_path / "nodes.csv"
     assert clade("export", "category", "--output", exported).exit_code == 0
     assert exported.read_text().splitlines()[0] == ("path,level,name,id,brand,price,color,stock,names,rank,undefined")
     assert "Nothing changed.\nunchanged: 4" in clade("import", "category", exported).stdout
-    lines = [json.loads(line) for line in clade("export", "category").stdout.splitlines()]
+    assert [found.name for found in tmp_path.iterdir() if "part" in found.name] == []
     other = f"sqlite:///{tmp_path / 'other.db'}"
     assert clade("import", "category", exported, "--store", other).exit_code == 0
-    assert [json.loads(line) for line in clade("export", "category", "--store", other).stdout.splitlines()] == lines
+    assert clade("export", "category", "--store", other).stdout == lines
     assert clade("export", "category", "--format", "csv").stdout == exported.read_bytes().decode()
 
 
