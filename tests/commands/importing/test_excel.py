@@ -1,11 +1,11 @@
-"""Sheets of Excel, and typed cells of other tables: numbers as the sheet shows them, merged cells, titles above the
-header, and what a workbook has besides cells. What cannot be read as a person sees it is rejected with its column.
+"""Sheets of Excel: numbers as the sheet shows them, merged cells, and what a workbook has besides cells. What cannot be
+read as a person sees it is rejected with its column.
 """
 
 import random
 import warnings
 import zipfile
-from datetime import date, datetime
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 from store.errors import BadInput
 from store.transfer.formats import workbooks
 from store.transfer.formats.workbooks import excel_table, shown_number
-from tests.commands.importing.files import Clade, clade, parquet_file, stored
+from tests.commands.importing.files import Clade, clade, stored
 
 __all__ = ["clade"]  # a fixture
 
@@ -85,20 +85,6 @@ def test_attributes_have_the_plain_values_of_their_kinds(clade: Clade, tmp_path:
     assert (omaha["population"], omaha["latitude"], omaha["id"]) == (486051, 41.256789, "055")
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.json"])
-def test_typed_keys_of_other_tables_are_texts_or_whole_numbers(clade: Clade, tmp_path: Path, name: str) -> None:
-    keys: list[Any] = ["01", 7, 8.0, 1.5, 1e22, True] if name == "a.json" else [date(2026, 1, 2)]
-    rows = [{"country": "US", "city": key} for key in keys]
-    if name == "a.json":
-        (tmp_path / name).write_text(repr(rows).replace("'", '"').replace("True", "true"))
-    else:
-        (tmp_path / name).write_bytes(parquet_file(rows))
-    result = clade("import", "location", name)
-    assert result.exit_code == 1
-    assert result.stderr.count('Column "city": ') == (3 if name == "a.json" else 1)
-    assert {*stored(clade, "location")} == ({"US", "US/01", "US/7", "US/8"} if name == "a.json" else set())
-
-
 # -- generated sheets --------------------------------------------------------------------------------------------------
 
 
@@ -156,25 +142,6 @@ def test_a_random_tree_in_a_sheet_is_read_as_it_is_shown_or_is_not_imported(
         result = clade("import", "location", "a.xlsx", *LEVELS, "--header-row", titles + 1, "--fill-down", "Country")
     assert result.exit_code == 0, result.output + repr(result.exception)
     assert {*stored(clade, "location")} == expected
-
-
-# -- headers -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_header_is_the_row_with_this_number_or_there_is_none(clade: Clade, tmp_path: Path) -> None:
-    rows: list[list[Any]] = [["Report"], [], ["of 2026"], HEADER, ["US", "Omaha", "68118"], ["US", "Ames", "50010"]]
-    workbook(tmp_path / "a.xlsx", rows)
-    refused = clade("import", "location", "a.xlsx")
-    said = (
-        'Row 1 of a.xlsx has 1 column, the rows below it have more; --header-row 4 takes "Country", "City", "Postcode"'
-    )
-    assert said in str(refused.exception)
-    assert "Row 2 of" in str(clade("import", "location", "a.xlsx", "--header-row", 2).exception)
-    described = clade("import", "location", "a.xlsx", *LEVELS, "--header-row", 4, "--describe")
-    assert described.stdout.rstrip().endswith("--header-row 4")
-    assert "added: 5" in clade("import", "location", "a.xlsx", *LEVELS, "--header-row", 4).stdout
-    workbook(tmp_path / "b.xlsx", [["US", "Omaha", "68118"], ["US", "Ames", "50010"]])
-    assert "unchanged: 5" in clade("import", "location", "b.xlsx", *LEVELS, "--columns", ",".join(HEADER)).stdout
 
 
 # -- workbooks ---------------------------------------------------------------------------------------------------------
@@ -315,12 +282,6 @@ def test_a_text_that_no_cell_of_excel_has_rejects_its_row(clade: Clade, tmp_path
 def test_what_comes_after_the_rows_is_not_read(tmp_path: Path) -> None:
     links = '<hyperlinks><hyperlink of="another version"/></hyperlinks>'
     assert texts(patched(tmp_path / "a.xlsx", HEAD, after=links)) == [["Country"]]
-
-
-@pytest.mark.parametrize("name", ["a.xls", "a.xlsb", "a.ods"])
-def test_other_formats_of_spreadsheets_are_refused_with_the_way_out(clade: Clade, tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"\xd0\xcf\x11\xe0 or so")
-    assert "save it as .xlsx in Excel, or the sheet as CSV." in str(clade("import", "location", name).exception)
 
 
 def test_the_first_visible_sheet_of_cells_is_read_without_warnings(tmp_path: Path) -> None:
