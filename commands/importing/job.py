@@ -427,6 +427,7 @@ def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: T
             check_shape(shape)
             if Guess.SHAPE not in job.taken and shape.tree is None and shape.by_id is None:
                 check_sample(job.new_plan(), source.name, shape.first, ENOUGH_ROWS)
+            shape.forget_first()
             job.run(source, shape)
 
         _ask(attempt, job, given)

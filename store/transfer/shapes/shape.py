@@ -133,6 +133,11 @@ class Shape:
                 break
         return found
 
+    def forget_first(self) -> None:
+        """Free the first rows, once the checks are done."""
+        for holder, name in ((self, "first"), (self.table, "sample")):
+            vars(holder).pop(name, None)
+
     def places(self) -> dict[str, str]:
         """The columns that are imported, with what they become, for a person."""
         found: dict[str, str] = {}
