@@ -41,7 +41,7 @@ class Levels(Shape):
         self.rejected = table.rejected(REASON)
         self.keys = [level.key for level in self.levels]
         self._cells = LevelCells(table.header, self.levels, options.cells)
-        self._text = self._cells.text
+        self._text, self._corner = self._cells.text, table.header[0]
         self._columns = {level.key: level.values for level in self.levels}
         used = [column for own in self._columns.values() for column in {*own}]
         self._shares_columns = len(used) > len({*used})
@@ -96,13 +96,14 @@ class Levels(Shape):
         return found
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
-        if self._cells.is_header(cells):
+        if cells[0] == self._corner and self._cells.is_header(cells):
             return Rejection(number, "The row is the header again; remove it.")
         path, parts, keys, absent = list[str](), list[Part](), list[str](), False
         others: Sequence[Row] = ()
+        text = self._text
         levels = self._layout(cells) if self._shares_columns else self.levels
         for index, level in enumerate(levels, start=1):
-            if not (key := self._text(cells, level.key)):
+            if not (key := text(cells, level.key)):
                 absent = absent or level.constant_part is None
             elif level.paths is None and not level.fold:  # as most are
                 path.append(key)
