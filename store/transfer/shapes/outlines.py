@@ -96,6 +96,8 @@ class Outline(Shape):
         super().__init__(hierarchy, table, options)
         tree = options.tree or TreeBy("indent", {"indent": ""})
         self.is_table = not table.is_text
+        if table.is_text:
+            self.refuse_columns()
         self._cells = NodeCells(hierarchy, table, options, tree)
         self.levels, self.guesses = self._cells.levels, self._cells.guesses
         self._indent, self._depth, self._key = map(tree.parts.get, ("indent", "depth", "key"))

@@ -138,9 +138,13 @@ class Shape:
         for holder, name in ((self, "first"), (self.table, "sample")):
             vars(holder).pop(name, None)
 
+    def own_columns(self) -> Sequence[str]:
+        """The columns that are imported by their own names."""
+        return ()
+
     def places(self) -> dict[str, str]:
         """The columns that are imported, with what they become, for a person."""
-        found: dict[str, str] = {}
+        found = {name: name for name in self.own_columns()}
         for level in self.levels:
             for column, place in level.places():
                 found[column] = f"{found[column]}, {place}" if column in found else place
