@@ -33,12 +33,13 @@ from commands.importing.tables import (
 from commands.interrupt import interruptible
 from commands.output import by_level, print_json, say
 from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
-from store.engine import Store
+from store.engine import ReadUsage, Store
 from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain, quantity
 from store.metadata.tree_version import Event
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.output_file import output_file
+from store.reading import stored_items
 from store.transfer.by_id import RowsById, names_in
 from store.transfer.formats.cells import PLAIN
 from store.transfer.formats.csv import Dialect
@@ -51,7 +52,6 @@ from store.transfer.load import (
     leave_existing_out,
     leave_wanted_out,
     load,
-    stored_keys,
 )
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan, NodesOf
@@ -106,7 +106,6 @@ class ImportJob:
     outcome: LoadResult = field(default_factory=LoadResult)
     source: Source = field(init=False)
     shape: Shape = field(init=False)
-    _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
     _kept: int = 0
     _seconds: float = 0.0
 
@@ -201,7 +200,7 @@ class ImportJob:
     def _prepare(self) -> None:
         """Prepare the plan for writing, once all rows are in it."""
         self.plan.check_ids()
-        self._versions = arrange_versions(self.plan)
+        arrange_versions(self.plan)
         leave_wanted_out(self.plan, prune=self.prune)
         gc.freeze()
 
@@ -224,12 +223,12 @@ class ImportJob:
                 await self._place(tree, None if self.language else store)
             if by_id is not None:
                 await self._read_by_id(store, by_id)
-            stored = set[Key]()
-            while found := await stored_keys(store, self.plan.unseen):
-                stored |= found
-                self._read(stored)
+            exact = set[Key]()
+            while found := {key async for key, item in stored_items(store, self.plan.unseen, ReadUsage()) if item}:
+                exact |= found
+                self._read(exact)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
-            is_scratch = self.dry_run and bool(self.moves or self._versions or self.plan.deleted)
+            is_scratch = self.dry_run and bool(self.moves or self.plan.versions or self.plan.deleted)
             if self.prune and not (self.prune_all or self.dry_run):
                 await self._look_at_removals(store)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
@@ -275,10 +274,10 @@ class ImportJob:
     async def _load_versions(self, store: Store) -> None:
         """Write the former versions of nodes, oldest first."""
         unchanged = self.outcome.unchanged
-        with progress("Writing versions", "versions", len(self._versions)) as meter:
-            for plan, revisions in self._versions:
-                await leave_existing_out(store, plan, revisions)
-                await load(store, plan, self.outcome)
+        with progress("Writing versions", "versions", len(self.plan.versions)) as meter:
+            for version in self.plan.versions.values():
+                await leave_existing_out(store, version)
+                await load(store, version, self.outcome)
                 self.outcome.unchanged = unchanged  # counts current ones
                 meter(1)
 

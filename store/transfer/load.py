@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 from uuid import uuid4
@@ -27,7 +27,7 @@ from store.model.decoding import decoded
 from store.model.keys import Key, ancestor_keys, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Change, Item, Record, derived_id
-from store.reading import PAGE_ITEMS, Pages, read_marker, tree_version, wait_for_moves
+from store.reading import PAGE_ITEMS, Pages, read_marker, stored_items, tree_version, wait_for_moves
 from store.search.marker import Marker, is_indexed
 from store.transfer.batches import Batch, Batches, Creation
 from store.transfer.diff import TreeDiff, bare_id
@@ -117,18 +117,17 @@ async def count_pruned(
         await _Import(store, plan, result, True, True, on_nodes).compare()
 
 
-def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]]:
-    """The plans of the former versions, oldest first, each with the revision that its nodes get.
+def arrange_versions(plan: ImportPlan) -> None:
+    """Give the nodes of the former versions their revisions, and take into the plan what is rejected of them.
 
     The newest version of a node is its current one where the table has no current one. Attributes that a version lacks
     and another has are removed by it. Versions that equal the one before are left out.
     """
-    arranged = [(plan.versions[number], dict[Key, int]()) for number in sorted(plan.versions)]
-    found: dict[Key, list[tuple[ImportPlan, dict[Key, int]]]] = {}
-    for version, _ in arranged:
+    plan.versions = dict(sorted(plan.versions.items()))
+    found: dict[Key, list[ImportPlan]] = {}
+    for version in plan.versions.values():
         _leave_rejected_out(plan, version)
-    for one in arranged:
-        version, _ = one
+    for version in plan.versions.values():
         plan.rejections += version.rejections
         plan.rejected_ids = version.rejected_ids | plan.rejected_ids
         plan.unclear += version.unclear
@@ -138,12 +137,11 @@ def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]
                 present = plan.trees.setdefault(tree.pk, Tree(tree.pk))
                 present.rejected = tree.rejected | present.rejected
             for node in tree.nodes.values():
-                found.setdefault(node.key, []).append(one)
-    for version, _ in arranged:
+                found.setdefault(node.key, []).append(version)
+    for version in plan.versions.values():
         version.ids, version.rejected_ids = plan.ids, plan.rejected_ids
     for key, versions in found.items():
         _arrange(plan, key, versions)
-    return arranged
 
 
 def _leave_rejected_out(plan: ImportPlan, version: ImportPlan) -> None:
@@ -159,21 +157,21 @@ def _leave_rejected_out(plan: ImportPlan, version: ImportPlan) -> None:
                 version.rejections.append(Rejection(node.number, reason))
 
 
-def _arrange(plan: ImportPlan, key: Key, versions: list[tuple[ImportPlan, dict[Key, int]]]) -> None:
+def _arrange(plan: ImportPlan, key: Key, versions: list[ImportPlan]) -> None:
     """Arrange the versions of one node."""
     present = plan.trees.setdefault(key.pk, Tree(key.pk)).nodes
     if key.sk not in present:
-        present[key.sk] = versions.pop()[0].trees[key.pk].nodes.pop(key.sk)
+        present[key.sk] = versions.pop().trees[key.pk].nodes.pop(key.sk)
         plan.nodes += 1
     current = present[key.sk]
-    former = [version.trees[key.pk].nodes[key.sk] for version, _ in versions]
+    former = [version.trees[key.pk].nodes[key.sk] for version in versions]
     is_bare = all(node.name is None and not node.values for node in former)
     names = dict.fromkeys(name for node in (*former, current) for name in node.values)
     for node in (*former, current):
         node.values = {**dict.fromkeys(names), **node.values}
         node.id = node.id or current.id
     revision, earlier = 0, None
-    for (version, revisions), node in zip(versions, former, strict=True):
+    for version, node in zip(versions, former, strict=True):
         content = (node.name, node.values)
         if content == earlier:
             _empty(version, key)
@@ -181,33 +179,20 @@ def _arrange(plan: ImportPlan, key: Key, versions: list[tuple[ImportPlan, dict[K
         if is_bare:  # only an ancestor of versions: with its present content it is created once
             version.trees[key.pk].nodes[key.sk] = current
         revision, earlier = revision + 1, content
-        revisions[key] = revision
+        version.revisions[key] = revision
 
 
-async def stored_keys(store: Store, keys: Collection[Key]) -> set[Key]:
-    """Those of the keys at which a node is stored."""
-    return {key async for key, _ in _stored(store, keys)}
-
-
-async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key, int]) -> None:
-    """Take the content of nodes out of a plan that have this revision, or a later one, in the table."""
-    async for key, item in _stored(store, revisions):
-        if Record.of(item).revision >= revisions[key]:
-            _empty(plan, key)
+async def leave_existing_out(store: Store, version: ImportPlan) -> None:
+    """Take the content of nodes out of a version that have its revision, or a later one, in the table."""
+    async for key, item in stored_items(store, version.revisions, ReadUsage()):
+        if item is not None and Record.of(item).revision >= version.revisions[key]:
+            _empty(version, key)
 
 
 def _empty(version: ImportPlan, key: Key) -> None:
     """Leave nothing of a node but its level and id, since nothing is known below one that has others."""
     node = version.trees[key.pk].nodes[key.sk]
     version.trees[key.pk].nodes[key.sk] = Node(*key, node.level, None, node.id, node.number)
-
-
-async def _stored(store: Store, keys: Collection[Key]) -> AsyncIterator[tuple[Key, Item]]:
-    reads = ReadUsage()
-    async for page in in_chunks(list(keys), PAGE_ITEMS):
-        for key, item in zip(page, await store.get(page, reads, strong=True), strict=True):
-            if item is not None:
-                yield key, item
 
 
 def leave_wanted_out(plan: ImportPlan, *, prune: bool = False) -> None:
@@ -326,9 +311,7 @@ class _Import:
         are_few = not self.plan.creates and KEY_READS * tree.size < size  # whose rows are for the stored nodes of ids
         keys = _with_ancestors(tree) if are_few else []
         if keys and KEY_READS * len(keys) < size:
-            async for page in in_chunks(keys, PAGE_ITEMS):
-                found = await self.store.get(page, self.reads, strong=True)
-                diff.add(item for item in found if item is not None)
+            diff.add([item async for _, item in stored_items(self.store, keys, self.reads) if item is not None])
         else:
             async for items in Pages(self.store, subtree(tree.pk, "#"), self.reads):
                 diff.add(items)
