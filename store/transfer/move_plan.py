@@ -14,27 +14,17 @@ from typing import NamedTuple
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import BadInput
+from store.errors import BadInput, BadPath
 from store.metadata.history import current_key, key_aside
 from store.model.hierarchy import may_stand, misplaced
-from store.model.keys import (
-    MAX_ROOT_BYTES,
-    MAX_SEGMENTS,
-    MAX_SORT_KEY_BYTES,
-    Key,
-    ancestor_keys,
-    depth_of,
-    first_rank,
-    id_key,
-    last_segment,
-    parent_sort_key,
-    subtree,
-)
-from store.model.records import Record
+from store.model.keys import MAX_SORT_KEY_BYTES, Key, ancestor_keys, first_rank, id_key, last_segment, path_of, subtree
+from store.model.paths import check_sizes
+from store.model.records import Record, SubtreeRewrite
 from store.reading import PAGE_ITEMS, Pages, stored_items
 from store.transfer.diff import bare_id, filled_levels
 from store.transfer.rows import ImportPlan
 from store.transfer.staging import Node, path_text
+from store.writing.reads import Reader
 
 TOO_LONG = "a key would be too long or too deep there."
 NEW_PARENT = "its new parent cannot be moved there either."
@@ -200,7 +190,7 @@ class MovePlan:
         """The key of what comes to a place with its parent, if there is anything; None where the parent is new."""
         if place.sk == "#":
             return place
-        parent = await self._final(Key(place.pk, parent_sort_key(place.sk)))
+        parent = await self._final(ancestor_keys(place)[-1])
         return None if parent is None else Key(parent.pk, f"{parent.sk}{last_segment(*place)}#")
 
     def _planned(self, place: Key) -> Node | None:
@@ -325,18 +315,14 @@ class MovePlan:
 
     async def fits(self, mover: Mover, target: Key) -> bool:
         """Whether all keys of a subtree fit at another place."""
-        origin, rank = mover.origin, first_rank(mover.level, last_segment(*target))
-        longer = len(target.sk.encode()) - len(origin.sk.encode())
-        deeper = depth_of(target.sk) - depth_of(origin.sk)
-        if len(rank.encode()) > MAX_SORT_KEY_BYTES or len(last_segment(target.pk, "#").encode()) > MAX_ROOT_BYTES:
+        rewrite = SubtreeRewrite(mover.origin, target, [], first_rank(mover.level, last_segment(*target)))
+        try:
+            check_sizes(path_of(*target))
+            if rewrite.may_not_fit:
+                await Reader(self._store, self._reads).check_fits(rewrite)
+        except BadPath:
             return False
-        if longer <= 0 and deeper <= 0:
-            return True
-        async for page in Pages(self._store, subtree(*origin), self._reads):
-            for sk in (str(item["sk"]) for item in page):
-                if len(sk.encode()) + longer > MAX_SORT_KEY_BYTES or depth_of(sk) + deeper >= MAX_SEGMENTS:
-                    return False
-        return True
+        return len(rewrite.rank.encode()) <= MAX_SORT_KEY_BYTES
 
 
 class _Order:
