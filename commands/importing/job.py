@@ -44,15 +44,7 @@ from store.transfer.by_id import RowsById, names_in
 from store.transfer.formats.cells import PLAIN
 from store.transfer.formats.csv import Dialect
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
-from store.transfer.load import (
-    LoadResult,
-    arrange_versions,
-    count_pruned,
-    delete_nodes,
-    leave_existing_out,
-    leave_wanted_out,
-    load,
-)
+from store.transfer.load import LoadResult, count_pruned, delete_nodes, load, load_version, prepare
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan, NodesOf
 from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched
@@ -199,9 +191,7 @@ class ImportJob:
 
     def _prepare(self) -> None:
         """Prepare the plan for writing, once all rows are in it."""
-        self.plan.check_ids()
-        arrange_versions(self.plan)
-        leave_wanted_out(self.plan, prune=self.prune)
+        prepare(self.plan, prune=self.prune)
         gc.freeze()
 
     async def _place(self, tree: ParentTree, store: Store | None) -> None:
@@ -234,8 +224,12 @@ class ImportJob:
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
                 if self.moves:
                     await self._move(target, self.outcome)
-                await self._load_versions(target)
-                await self._load(target)
+                with progress("Writing versions", "versions", len(self.plan.versions)) as meter:
+                    for _, version in sorted(self.plan.versions.items()):
+                        await load_version(target, version, self.outcome)
+                        meter(1)
+                with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
+                    await load(target, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
                 self._kept = await delete_nodes(target, self.plan, self.outcome)
 
     async def _look_at_removals(self, store: Store) -> None:
@@ -270,20 +264,6 @@ class ImportJob:
         writer = Writer(store, Settings().move_timing)
         places = self.shape.tree.moving if self.shape.tree else None
         return ImportMoves(store, writer, self.plan, outcome, places, prune=self.prune)
-
-    async def _load_versions(self, store: Store) -> None:
-        """Write the former versions of nodes, oldest first."""
-        unchanged = self.outcome.unchanged
-        with progress("Writing versions", "versions", len(self.plan.versions)) as meter:
-            for version in self.plan.versions.values():
-                await leave_existing_out(store, version)
-                await load(store, version, self.outcome)
-                self.outcome.unchanged = unchanged  # counts current ones
-                meter(1)
-
-    async def _load(self, store: Store) -> None:
-        with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
-            await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
     def _report(self) -> None:
         """Print the changes, made or planned."""

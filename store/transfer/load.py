@@ -117,17 +117,24 @@ async def count_pruned(
         await _Import(store, plan, result, True, True, on_nodes).compare()
 
 
-def arrange_versions(plan: ImportPlan) -> None:
+def prepare(plan: ImportPlan, *, prune: bool) -> None:
+    """Prepare a plan that has all its rows: check its ids, arrange its versions, and leave out what it has twice."""
+    plan.check_ids()
+    _arrange_versions(plan)
+    _leave_wanted_out(plan, prune=prune)
+
+
+def _arrange_versions(plan: ImportPlan) -> None:
     """Give the nodes of the former versions their revisions, and take into the plan what is rejected of them.
 
     The newest version of a node is its current one where the table has no current one. Attributes that a version lacks
     and another has are removed by it. Versions that equal the one before are left out.
     """
-    plan.versions = dict(sorted(plan.versions.items()))
+    versions = [version for _, version in sorted(plan.versions.items())]
     found: dict[Key, list[ImportPlan]] = {}
-    for version in plan.versions.values():
+    for version in versions:
         _leave_rejected_out(plan, version)
-    for version in plan.versions.values():
+    for version in versions:
         plan.rejections += version.rejections
         plan.rejected_ids = version.rejected_ids | plan.rejected_ids
         plan.unclear += version.unclear
@@ -138,10 +145,10 @@ def arrange_versions(plan: ImportPlan) -> None:
                 present.rejected = tree.rejected | present.rejected
             for node in tree.nodes.values():
                 found.setdefault(node.key, []).append(version)
-    for version in plan.versions.values():
+    for version in versions:
         version.ids, version.rejected_ids = plan.ids, plan.rejected_ids
-    for key, versions in found.items():
-        _arrange(plan, key, versions)
+    for key, own in found.items():
+        _arrange(plan, key, own)
 
 
 def _leave_rejected_out(plan: ImportPlan, version: ImportPlan) -> None:
@@ -182,11 +189,14 @@ def _arrange(plan: ImportPlan, key: Key, versions: list[ImportPlan]) -> None:
         version.revisions[key] = revision
 
 
-async def leave_existing_out(store: Store, version: ImportPlan) -> None:
-    """Take the content of nodes out of a version that have its revision, or a later one, in the table."""
+async def load_version(store: Store, version: ImportPlan, result: LoadResult) -> None:
+    """Load former versions of nodes, without those whose revision, or a later one, is in the table."""
     async for key, item in stored_items(store, version.revisions, ReadUsage()):
         if item is not None and Record.of(item).revision >= version.revisions[key]:
             _empty(version, key)
+    unchanged = result.unchanged
+    await load(store, version, result)
+    result.unchanged = unchanged  # counts present nodes
 
 
 def _empty(version: ImportPlan, key: Key) -> None:
@@ -195,12 +205,11 @@ def _empty(version: ImportPlan, key: Key) -> None:
     version.trees[key.pk].nodes[key.sk] = Node(*key, node.level, None, node.id, node.number)
 
 
-def leave_wanted_out(plan: ImportPlan, *, prune: bool = False) -> None:
+def _leave_wanted_out(plan: ImportPlan, *, prune: bool) -> None:
     """Take those deletions out of a plan whose node it has, too, such as the parent of a new one, or a rejected row.
 
     With `prune` also those in trees with other rows, which are pruned, and all where rejected rows keep nodes.
     """
-
     for key in list(plan.deleted):
         tree = plan.trees.get(key.pk) or Tree(key.pk)
         is_wanted = (prune and tree.size > 0) or key.sk in tree.nodes or key.sk in tree.rejected
@@ -365,11 +374,8 @@ class _Import:
             for node, node_id, item in zip(page, ids, items, strict=True):
                 if node.sk == "#" and node.rank is not None:
                     await self._rank_root(node)
-                if item is None and not rejected:
-                    creations.append(Creation(node, node_id))
-                    continue
-                parent = parent_sort_key(node.sk) if len(node.sk) > 1 else ""
-                found = self._creation(node, node_id, item)
+                found = Creation(node, node_id) if item is None else self._creation(node, node_id, item)
+                parent = parent_sort_key(node.sk) if rejected and node.sk != "#" else ""
                 if isinstance(found, Creation) and parent in rejected:
                     reason = f"The parent of {node} is missing, since row {rejected[parent]} was rejected."
                     found = Rejection(node.number, reason)
@@ -384,15 +390,13 @@ class _Import:
                 wanted.add(parent_sort_key(creation.node.sk) if len(creation.node.sk) > 1 else "")
         return [one for one in creations if one.node.sk not in diff.implied or one.node.sk in wanted]
 
-    def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation | Rejection:
+    def _creation(self, node: Node, node_id: str, item: Item) -> Creation | Rejection:
         """The creation of a node by the record of its id, or its rejection where that is of another node.
 
         A given id of a deleted node continues with its revisions; a default id that is or was another node's is
         replaced by a random one.
         """
         place = current_key(item)
-        if item is None:
-            return Creation(node, node_id)
         if place == node.key:  # left by a deletion without Clade
             return Creation(node, node_id, when={"tree": node.pk, "key": node.sk})
         if node.id is None:
