@@ -18,18 +18,7 @@ from commands import interrupt
 from commands.common import ask, progress
 from commands.importing.describe import DESCRIBED_ROWS, Given, check_rejections, check_sample, describe_file
 from commands.importing.files import FileOptions, Source, check_address, shape_of_file, source_at
-from commands.importing.tables import (
-    NO_TEMPLATE,
-    SCHEME,
-    TableOptions,
-    check_table,
-    describe_table,
-    is_table,
-    item_columns,
-    shape_of_table,
-    shape_of_tree,
-    table_at,
-)
+from commands.importing.tables import NO_TEMPLATE, SCHEME, TableOptions, describe_table, item_columns, table_at
 from commands.interrupt import interruptible
 from commands.output import by_level, print_json, say
 from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
@@ -52,7 +41,7 @@ from store.transfer.shapes.columns import NoLevels
 from store.transfer.shapes.parent_tree import ParentTree
 from store.transfer.shapes.shape import Shape
 from store.transfer.tables.items import Items
-from store.transfer.tables.scan import find_export
+from store.transfer.tables.scan import find_export, is_export
 from store.writing.writer import Writer
 
 EXIT_REJECTED = 1
@@ -123,8 +112,10 @@ class ImportJob:
         try:
             with interruptible(lambda: self._progress("Stopped")):
                 gc.set_threshold(GC_THRESHOLD)
-                if self.shape.tree:
-                    self._spool(self.shape.tree)
+                if tree := self.shape.tree:
+                    tree.create = self.create_parents
+                    with progress("Reading", "rows") as meter:
+                        tree.spool(meter)
                 elif self._by_id is None:
                     self._read()
                 interrupt.run(self._write())
@@ -149,11 +140,6 @@ class ImportJob:
             self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids,
             create_parents=self.create_parents, stored=stored,
         )  # fmt: skip
-
-    def _spool(self, tree: ParentTree) -> None:
-        tree.create = self.create_parents
-        with progress("Reading", "rows") as meter:
-            tree.spool(meter)
 
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
@@ -382,10 +368,9 @@ def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: T
     job.moves = job.moves or (options.tree is not None and options.tree.shape == "parent" and not job.language)
     if options.tree and job.level_ids:
         raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
-    if address.startswith(SCHEME):
-        return _import_table(given, options, table_options, job)
-    check_address(address, "clade import HIERARCHY - --format csv")
-    if is_table(address, table_options):
+    if not address.startswith(SCHEME):
+        check_address(address, "clade import HIERARCHY - --format csv")
+    if address.startswith(SCHEME) or table_options.templates or is_export(Path(address)):
         return _import_table(given, options, table_options, job)
     if table_options.skip or table_options.ttl or table_options.keep_deleted:
         raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
@@ -461,19 +446,17 @@ def _import_table(given: Given, options: FileOptions, table_options: TableOption
             if Guess.EXPIRY in job.taken:
                 table.left_out.keep_unknown()
             if Guess.SHAPE not in job.taken and not options.tree:
-                check_table(hierarchy, table.source.name, table.export, table.left_out)
+                table.check(hierarchy)
             if describe:
                 return describe_table(given, hierarchy, table, table_options, options.columns)
             if job.prune and table.export.is_incremental:
                 raise BadInput(NO_PRUNE)
-            is_tree = options.tree is not None
-            shape = (
-                shape_of_tree(hierarchy, table, options)
-                if is_tree
-                else shape_of_table(hierarchy, table, templates, columns, prune=job.prune)
-            )
-            if Guess.SHAPE not in job.taken and not is_tree:
-                check_keys(hierarchy, table.source.name, shape.first)
+            if options.tree:
+                shape = table.by_parents(hierarchy, options)
+            else:
+                shape = table.by_keys(hierarchy, templates, columns, prune=job.prune)
+                if Guess.SHAPE not in job.taken:
+                    check_keys(hierarchy, table.source.name, shape.first)
             try:
                 job.run(table.source, shape)
             finally:

@@ -17,7 +17,7 @@ from store.connect import DynamoDBUrl
 from store.dynamodb.client import DynamoDBClient
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.table import SAMPLE_ROWS, Sample
+from store.transfer.formats.table import SAMPLE_ROWS, Sample, Table
 from store.transfer.rows import ImportPlan
 from store.transfer.shapes.choice import check_keys, shape_of
 from store.transfer.shapes.columns import ColumnOptions, LevelColumns, columns
@@ -25,9 +25,9 @@ from store.transfer.shapes.doubts import Look
 from store.transfer.shapes.links import MAX_ROWS, Links
 from store.transfer.shapes.shape import Shape
 from store.transfer.tables.items import ItemReader, Items, key_text, plain
-from store.transfer.tables.left_out import LeftOut
+from store.transfer.tables.left_out import JsonItem, LeftOut
 from store.transfer.tables.proposals import Proposal, are_ids, key_attributes, key_candidates, proposals
-from store.transfer.tables.scan import Export, TableScan, export_table, find_export, first_items, is_export
+from store.transfer.tables.scan import Export, TableScan, export_table, find_export, first_items
 from store.transfer.tables.templates import DIVIDER, KeyTemplate
 
 SCHEME = "dynamodb://"
@@ -70,10 +70,57 @@ class TableSource:
     left_out: LeftOut
     keys: Sequence[str]
 
+    @property
+    def table(self) -> Table:
+        """The items as the rows of a table."""
+        return export_table(self.export, self.source.name, self.left_out)
 
-def is_table(address: str, options: TableOptions) -> bool:
-    """Whether an address is that of a table or of an export of one."""
-    return bool(address.startswith(SCHEME) or options.templates or is_export(Path(address)))
+    def first_items(self, number: int) -> Iterator[JsonItem]:
+        """The items in the first lines."""
+        return first_items(self.export, number, self.left_out)
+
+    def check(self, hierarchy: Hierarchy) -> None:
+        """Raise Doubt for items that refer to their parents by an id."""
+        header = list(dict.fromkeys(column for item in self.first_items(SAMPLE_ROWS) for column in item))
+
+        def rows(number: int = MAX_ROWS) -> Iterator[list[str]]:
+            for item in self.first_items(number):
+                yield [key_text(item.get(column)) for column in header]
+
+        first = Sample(header, ((0, row, None, None, "") for row in rows(SAMPLE_ROWS)))
+        Links.see_table(Look(hierarchy, self.source.name, first, rows))
+
+    def by_parents(self, hierarchy: Hierarchy, options: FileOptions) -> Shape:
+        """The shape of a table whose items name their parents. Raises BadInput."""
+        if self.export.is_incremental:
+            raise BadInput("--tree-by needs a whole table; this export has only what changed.")
+        if options.tree and options.tree.shape not in Links.trees:
+            raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
+        shape = shape_of(hierarchy, self.table, options)
+        for guess in shape.guesses:
+            say(f"{self.source.name}: {guess}", err=True)
+        return shape
+
+    def by_keys(
+        self, hierarchy: Hierarchy, templates: Sequence[KeyTemplate], columns: Sequence[LevelColumns],
+        *, prune: bool = False,
+    ) -> Items:  # fmt: skip
+        """The shape of a table by its keys. Raises BadInput where these are unclear."""
+        keys = self.keys if self.keys or not templates else self._matching_keys(hierarchy, templates)
+        reader = ItemReader(hierarchy, templates, keys, columns, self.left_out, prune, self.export.is_incremental)
+        return Items(reader, self.table)
+
+    def _matching_keys(self, hierarchy: Hierarchy, templates: Sequence[KeyTemplate]) -> Sequence[str]:
+        """The names of the keys of a sample that match. Raises BadInput if they are unclear."""
+        items = [*self.first_items(SAMPLE_ITEMS)]
+        length = 2 if any(template.has_sort_key for template in templates) else 1
+        candidates = dict.fromkeys(pair[:length] for pair in key_attributes(items))
+        readers = [ItemReader(hierarchy, templates, names) for names in candidates]
+        counts = [sum(reader.match(item) is not None for item in items) for reader in readers]
+        best = max(counts, default=0)
+        if not best or counts.count(best) > 1:
+            raise BadInput("The names of the key attributes are unclear; add --keys, such as --keys PK,SK.")
+        return readers[counts.index(best)].keys
 
 
 @contextmanager
@@ -117,41 +164,6 @@ def item_columns(
     return templates, found
 
 
-def shape_of_table(
-    hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate], columns: Sequence[LevelColumns],
-    *, prune: bool = False,
-) -> Items:  # fmt: skip
-    """The shape of a table by its keys. Raises BadInput where these are unclear."""
-    keys = _keys(hierarchy, table, templates)
-    reader = ItemReader(hierarchy, templates, keys, columns, table.left_out, prune, table.export.is_incremental)
-    return Items(reader, export_table(table.export, table.source.name, table.left_out))
-
-
-def shape_of_tree(hierarchy: Hierarchy, table: TableSource, options: FileOptions) -> Shape:
-    """The shape of a table whose items name their parents. Raises BadInput."""
-    if table.export.is_incremental:
-        raise BadInput("--tree-by needs a whole table; this export has only what changed.")
-    if options.tree and options.tree.shape not in Links.trees:
-        raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
-    shape = shape_of(hierarchy, export_table(table.export, table.source.name, table.left_out), options)
-    for guess in shape.guesses:
-        say(f"{table.source.name}: {guess}", err=True)
-    return shape
-
-
-def check_table(hierarchy: Hierarchy, name: str, export: Export, left_out: LeftOut) -> None:
-    """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
-    sample = [*first_items(export, SAMPLE_ROWS, left_out)]
-    header = list(dict.fromkeys(column for item in sample for column in item))
-
-    def rows(number: int = MAX_ROWS) -> Iterator[list[str]]:
-        for item in first_items(export, number, left_out):
-            yield [key_text(item.get(column)) for column in header]
-
-    first = Sample(header, ((0, row, None, None, "") for row in rows(SAMPLE_ROWS)))
-    Links.see_table(Look(hierarchy, name, first, rows))
-
-
 def describe_table(
     given: Given, hierarchy: Hierarchy, table: TableSource, options: TableOptions, columns: ColumnOptions
 ) -> None:
@@ -161,7 +173,7 @@ def describe_table(
     """
     left_out, source = table.left_out, table.source.name
     left_out.clear()
-    items = [*first_items(table.export, SAMPLE_ITEMS, left_out)]
+    items = [*table.first_items(SAMPLE_ITEMS)]
     if not items:
         raise BadInput(f"{source} has no items to describe.")
     left_out.ask()
@@ -181,7 +193,7 @@ def describe_table(
         try:
             tried = replace(options, templates=proposal.templates)
             templates, levels = item_columns(hierarchy, proposal.columns, tried)
-            shape = shape_of_table(hierarchy, replace(table, keys=proposal.keys), templates, levels)
+            shape = replace(table, keys=proposal.keys).by_keys(hierarchy, templates, levels)
             check_keys(hierarchy, source, shape.first)
             rejected = check_sample(ImportPlan(hierarchy), source, shape.rows())
             break
@@ -200,21 +212,6 @@ def describe_table(
     is_known = given.params["file"].startswith(SCHEME) and proposal.keys == table.keys
     keys = [("--keys", ",".join(shape.reader.keys))] if proposal.templates and not (is_known or options.keys) else []
     given.propose([*keys, *(("--key", text) for text in proposal.templates), *proposal.columns.pairs()])
-
-
-def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate]) -> Sequence[str]:
-    """The names of the keys; where they are not known, those of a sample that match. Raises BadInput if unclear."""
-    if table.keys or not templates:
-        return table.keys
-    items = [*first_items(table.export, SAMPLE_ITEMS, table.left_out)]
-    length = 2 if any(template.has_sort_key for template in templates) else 1
-    candidates = dict.fromkeys(pair[:length] for pair in key_attributes(items))
-    readers = [ItemReader(hierarchy, templates, names) for names in candidates]
-    counts = [sum(reader.match(item) is not None for item in items) for reader in readers]
-    best = max(counts, default=0)
-    if not best or counts.count(best) > 1:
-        raise BadInput("The names of the key attributes are unclear; add --keys, such as --keys PK,SK.")
-    return readers[counts.index(best)].keys
 
 
 async def _scan(url: DynamoDBUrl, files: Sequence[Path], options: TableOptions, *, one_page: bool) -> TableScan:
