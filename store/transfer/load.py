@@ -22,7 +22,7 @@ from store.concurrency import RetryPolicy, in_chunks, task_group
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
 from store.metadata.history import Tombstone, current_key
-from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
+from store.metadata.tree_version import Event, TreeVersion, log_item, root_log_key
 from store.model.decoding import decoded
 from store.model.keys import Key, ancestor_keys, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
@@ -109,12 +109,19 @@ async def load(
     result.rejections.sort()
 
 
-async def count_pruned(
-    store: Store, plan: ImportPlan, result: LoadResult, on_nodes: Callable[[int], None] = lambda nodes: None
-) -> None:
+async def count_pruned(store: Store, plan: ImportPlan, result: LoadResult, on_nodes: Callable[[int], None]) -> None:
     """Count in `result` the nodes that pruning would remove (`removed`), and those that it may remove (`prunable`)."""
-    if not plan.unclear:
-        await _Import(store, plan, result, True, True, on_nodes).compare()
+    running = _Import(store, plan, result, True, True, on_nodes)
+    for tree in plan.trees.values():
+        if plan.unclear or not tree.size:
+            continue
+        was_packed = bool(tree.packed)
+        diff = await running.compared(tree, await wait_for_moves(store, tree.pk, running.reads))
+        result.removed.update([record.level for record in diff.removed])
+        result.prunable += diff.prunable
+        on_nodes(tree.size)
+        if was_packed:
+            tree.pack()
 
 
 def prepare(plan: ImportPlan, *, prune: bool) -> None:
@@ -289,18 +296,14 @@ class _Import:
 
     async def _attempt(self, tree: Tree, version: TreeVersion, *, look_for_ids: bool) -> None:
         """Read and compare a tree, and write the differences."""
-        diff = await self._compared(tree, version)
+        diff = await self.compared(tree, version)
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
         levels = {one.node.level for one in creations} | {new.level for _, new in diff.updated}
         marker = await self._marker(version, levels)
         for batch in Batches(marker.recipe if marker else None, diff, version, self.store).of(creations):
             if not self.dry_run:
-                raised = version.incremented(batch.shape, now=batch.now)
-                log = log_item(version, batch.entries, batch.at, batch.now)
-                roots = [one._replace(sk=root_log_key(tree.pk)) for one in batch.entries if one.sk == "#"]
-                await self._commit([*batch.changes, raised, log], batch, roots, marker)
-                version = TreeVersion.of(tree.pk, raised.item)
+                version = await self._commit(batch, version, marker)
             for entry in batch.entries:
                 self.result.note(entry.event, entry.level, Key(tree.pk, entry.sk))
             implied = [one.level for one in batch.entries if one.event is Event.CREATED and one.sk in diff.implied]
@@ -314,7 +317,8 @@ class _Import:
         for key in diff.undeleted:
             self.plan.deleted.pop(key, None)
 
-    async def _compared(self, tree: Tree, version: TreeVersion) -> TreeDiff:
+    async def compared(self, tree: Tree, version: TreeVersion) -> TreeDiff:
+        """The differences of a tree, which is read."""
         diff = TreeDiff(self.plan, tree, self.prune)
         size = sum(version.shape.values())
         are_few = not self.plan.creates and KEY_READS * tree.size < size  # whose rows are for the stored nodes of ids
@@ -326,19 +330,6 @@ class _Import:
                 diff.add(items)
         diff.finish()
         return diff
-
-    async def compare(self) -> None:
-        """Count in the result what pruning would remove, and of how many nodes."""
-        for tree in self.plan.trees.values():
-            if not tree.size:
-                continue
-            was_packed = bool(tree.packed)
-            diff = await self._compared(tree, await wait_for_moves(self.store, tree.pk, self.reads))
-            self.result.removed.update([record.level for record in diff.removed])
-            self.result.prunable += diff.prunable
-            self.on_nodes(tree.size)
-            if was_packed:
-                tree.pack()
 
     async def _marker(self, version: TreeVersion, levels: set[str]) -> Marker | None:
         """The marker for writing search items of these levels to a tree whose version was read before, None where the
@@ -422,21 +413,27 @@ class _Import:
             if node.rank is not None:
                 self._root_ranks[node.rank] = node.pk
 
-    async def _commit(self, changes: list[Change], batch: Batch, roots: list[LogEntry], marker: Marker | None) -> None:
-        """Commit a transaction; those with roots follow one another, with the version and log of the roots."""
+    async def _commit(self, batch: Batch, version: TreeVersion, marker: Marker | None) -> TreeVersion:
+        """Commit a transaction; those with roots follow one another, with the version and log of the roots.
+
+        Returns the version of the tree after it.
+        """
+        raised = version.incremented(batch.shape, now=batch.now)
+        changes = [*batch.changes, raised, log_item(version, batch.entries, batch.at, batch.now)]
         if not batch.roots:
             await self.store.commit(changes)
         else:
-            hierarchy = self.plan.hierarchy
+            entries = [one._replace(sk=root_log_key(version.partition)) for one in batch.entries if one.sk == "#"]
             async with self.roots_lock:
-                version = self.roots or await tree_version(self.store, hierarchy.name, self.reads)
+                roots = self.roots or await tree_version(self.store, self.plan.hierarchy.name, self.reads)
                 self.roots = None
-                raised = version.incremented(batch.roots, now=batch.now)
-                first = [] if marker is None or marker.number else await self._first(version, marker)
-                await self.store.commit([*changes, raised, log_item(version, roots, batch.at, batch.now), *first])
-                self.roots = TreeVersion.of(version.partition, raised.item)
+                above = roots.incremented(batch.roots, now=batch.now)
+                first = [] if marker is None or marker.number else await self._first(roots, marker)
+                await self.store.commit([*changes, above, log_item(roots, entries, batch.at, batch.now), *first])
+                self.roots = TreeVersion.of(roots.partition, above.item)
         self.result.commits += 1
         await asyncio.sleep(0)  # SQLite never waits, so others and Ctrl-C are served here
+        return TreeVersion.of(version.partition, raised.item)
 
     async def _first(self, roots: TreeVersion, marker: Marker) -> list[Change]:
         """The change that writes the first marker with the first root; raises Conflict where it is another one now."""
