@@ -240,9 +240,9 @@ class ImportJob:
             )
 
     async def _move(self, store: Store, outcome: LoadResult) -> None:
-        places = self.shape.tree.moving if self.shape.tree else None
-        with progress("Moving", "nodes", len(self.plan.ids if places is None else places)) as meter:
-            await self._moves_on(store, outcome).run(meter)
+        moves = self._moves_on(store, outcome)
+        with progress("Moving", "nodes", len(self.plan.ids if moves.places is None else moves.places)) as meter:
+            await moves.run(meter)
 
     def _moves_on(self, store: Store, outcome: LoadResult) -> ImportMoves:
         from graph.settings import Settings
@@ -266,17 +266,17 @@ class ImportJob:
         if not outcome.written:
             say(f"Nothing {'would change' if self.dry_run else 'changed'}.")
         parents = ", ".join(f"{count:,} {level}" for level, count in outcome.parents.items())
-        for number, sentence in (
+        sentences = (
             (outcome.unchanged, f"unchanged: {outcome.unchanged:,}"),
             (parents, f"parents without a row of their own: {outcome.parents.total():,} ({parents})"),
             (moved := sum(one.moved for one in outcome.rejections), f"not moved: {moved:,}"),
             (kept, f"not removed: {quantity(kept, 'node')}, whose items were deleted, since other items lie below."),
             (rows, f"repeated: {quantity(rows, 'row')} of nodes that another row has; their values were joined."),
             (keys, f"{quantity(keys, 'key')} had invisible characters or blanks, which were removed."),
-        ):
-            if number:
-                say(sentence)
-        for sentence in [*(self.shape.tree.sentences if self.shape.tree else ()), *self.plan.undefined.sentences()]:
+        )
+        notes = self.shape.tree.sentences if self.shape.tree else ()
+        found = [sentence for number, sentence in sentences if number]
+        for sentence in (*found, *notes, *self.plan.undefined.sentences()):
             say(sentence)
         self._report_rejected()
 
@@ -352,10 +352,8 @@ def is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
     """Whether this is a regular file that an import may replace: empty, or begun as one of rejected rows."""
     if target.is_symlink() or not target.is_file():
         return False
-    start = rejected.mark
     with target.open("rb") as file:
-        found = file.read(len(start))
-    return not found or found == start
+        return file.read(len(rejected.mark)) in (b"", rejected.mark)
 
 
 def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: TableOptions, job: ImportJob) -> None:
