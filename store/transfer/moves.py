@@ -143,11 +143,8 @@ class ImportMoves:
 
     async def _put_aside(self, mover: Mover, source: Key) -> _Done:
         """Give a node another key where it is; no log tells of it."""
-        target, redirects = key_aside(source, token_hex(4)), source == mover.origin
-        path = path_of(*source)
-        await self._write(
-            Move(self.plan.hierarchy, path, path_of(*target), redirects=redirects, is_logged=False), source.pk
-        )
+        target = key_aside(source, token_hex(4))
+        await self._relocate(source, target, redirects=source == mover.origin, is_logged=False)
         return _Done(mover, source, is_aside=True)
 
     async def _move(self, mover: Mover, source: Key) -> _Done:
@@ -182,17 +179,17 @@ class ImportMoves:
         """Move the nodes back that were moved since the first of those was put aside, the last one first."""
         for done in reversed(self._done):
             self._moves.refuse(done.mover, "a node with which it changes places cannot be moved.")
-            source, logged = await self._key_of(done.mover.id), not done.is_aside
-            if source is None:
+            if (source := await self._key_of(done.mover.id)) is None:
                 continue
             with suppress(BadInput):
-                back = Move(
-                    self.plan.hierarchy, path_of(*source), path_of(*done.source), redirects=False, is_logged=logged
-                )
-                await self._write(back, source.pk, done.source.pk)
+                await self._relocate(source, done.source, redirects=False, is_logged=not done.is_aside)
                 if done.renamed is not None:
                     await self.writer.write(done.renamed, self._reads)
         self._aside, self._done = set(), []
+
+    async def _relocate(self, source: Key, target: Key, *, redirects: bool, is_logged: bool) -> None:
+        edit = Move(self.plan.hierarchy, path_of(*source), path_of(*target), redirects=redirects, is_logged=is_logged)
+        await self._write(edit, source.pk, target.pk)
 
     async def _write(self, edit: Edit, *partitions: str) -> None:
         """Write a move, and wait for its end, since the import does not compare trees with running moves."""
