@@ -2,22 +2,24 @@
 writes the differences to the store, and reports them.
 """
 
+import csv
 import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from commands import interrupt
-from commands.common import ask, progress
+from commands.common import ask, progress, store_url
 from commands.importing.describe import DESCRIBED_ROWS, Given, check_rejections, check_sample, describe_file
-from commands.importing.files import FileOptions, Source, check_address, shape_of_file, source_at
+from commands.importing.files import FileOptions, Source, by_id_column, check_address, shape_of_file, source_at
 from commands.importing.tables import NO_TEMPLATE, SCHEME, TableOptions, describe_table, item_columns, table_at
 from commands.interrupt import interruptible
 from commands.output import by_level, print_json, say
@@ -27,17 +29,18 @@ from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain, 
 from store.metadata.tree_version import Event
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
+from store.model.names import canonical_language
 from store.output_file import output_file
 from store.reading import stored_items
 from store.transfer.by_id import RowsById, names_in
-from store.transfer.formats.cells import PLAIN
-from store.transfer.formats.csv import Dialect
+from store.transfer.formats.cells import PLAIN, CellFormat
+from store.transfer.formats.csv import Dialect, delimiter_named
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
 from store.transfer.load import LoadResult, count_pruned, delete_nodes, load, load_version, prepare
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan, NodesOf
-from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched
-from store.transfer.shapes.columns import NoLevels
+from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched, tree_by
+from store.transfer.shapes.columns import ColumnOptions, NoLevels
 from store.transfer.shapes.parent_tree import ParentTree
 from store.transfer.shapes.shape import Shape
 from store.transfer.tables.items import Items
@@ -63,26 +66,13 @@ MAX_REJECTED = 500_000  # whose reasons are in memory
 
 @dataclass
 class ImportJob:
-    """One import: how its nodes go to the store, what is imported, its plan, and the outcome so far.
+    """One import: the parameters of its command, what is imported, its plan, and the outcome so far.
 
-    `taken` are the guesses that are confirmed, with `--yes` (`is_confirmed`) all; `prune_all` confirms that most nodes
-    are removed.
+    `taken` are the guesses that are confirmed, with `--yes` all. In a `language` names are imported, and nothing else.
     """
 
+    given: Given
     hierarchy: Hierarchy
-    ignore_unknown: bool
-    url: str
-    prune: bool
-    prune_all: bool
-    moves: bool
-    dry_run: bool
-    allow_rejects: bool
-    is_confirmed: bool
-    level_ids: bool
-    create_parents: bool
-    as_json: bool = False
-    language: str | None = None  # in which names are imported, and nothing else
-    taken: set[Guess] = field(init=False)
     plan: ImportPlan = field(init=False)
     outcome: LoadResult = field(default_factory=LoadResult)
     source: Source = field(init=False)
@@ -91,7 +81,13 @@ class ImportJob:
     _seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        self.taken = {*Guess} if self.is_confirmed else {Guess.SHAPE} if self.language else set()
+        params = self.given.params
+        self.url = store_url(params["store"])
+        self.prune: bool = params["prune"] or params["prune_all"]
+        self.moves: bool = params["moves"]
+        self.dry_run: bool = params["dry_run"]
+        self.language = None if params["names_only"] is None else canonical_language(params["names_only"])
+        self.taken = {*Guess} if params["yes"] else {Guess.SHAPE} if self.language else set()
 
     def run(self, source: Source, shape: Shape) -> None:
         """Import a source and report it; ends the command with status 1 where rows were rejected.
@@ -100,10 +96,10 @@ class ImportJob:
         """
         self.source, self.shape = source, shape
         self._load_all()
-        self._print_json() if self.as_json else self._report()
+        self._print_json() if self.given.params["as_json"] else self._report()
         if self.dry_run:
             self._check_removals(self.outcome)
-        if self.outcome.rejections and not self.allow_rejects:
+        if self.outcome.rejections and not self.given.params["allow_rejects"]:
             raise typer.Exit(EXIT_REJECTED)
 
     def _load_all(self) -> None:
@@ -113,7 +109,7 @@ class ImportJob:
             with interruptible(lambda: self._progress("Stopped")):
                 gc.set_threshold(GC_THRESHOLD)
                 if tree := self.shape.tree:
-                    tree.create = self.create_parents
+                    tree.create = self.given.params["create_parents"]
                     with progress("Reading", "rows") as meter:
                         tree.spool(meter)
                 elif self._by_id is None:
@@ -132,14 +128,13 @@ class ImportJob:
     @property
     def _by_id(self) -> NodesOf | None:
         """The ids of a row, where rows are for the stored nodes that have them."""
-        return names_in(self.language, level_ids=self.level_ids) if self.language else self.shape.by_id
+        level_ids = self.given.params["level_ids"]
+        return names_in(self.language, level_ids=level_ids) if self.language else self.shape.by_id
 
     def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
         """A plan without rows, by the options of the import."""
-        return ImportPlan(
-            self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids,
-            create_parents=self.create_parents, stored=stored,
-        )  # fmt: skip
+        options = {name: self.given.params[name] for name in ("ignore_unknown", "level_ids", "create_parents")}
+        return ImportPlan(self.hierarchy, **options, stored=stored)
 
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
@@ -168,7 +163,7 @@ class ImportJob:
     def _check_number(self) -> None:
         """Raise BadInput where very many rows are rejected."""
         rejections = self.plan.rejections
-        if len(rejections) > MAX_REJECTED and not self.is_confirmed:
+        if len(rejections) > MAX_REJECTED and not self.given.params["yes"]:
             self.plan.check_ids()
             raise BadInput(
                 f"More than {MAX_REJECTED:,} rows of {self.source.name} are rejected; nothing was imported. "
@@ -205,7 +200,7 @@ class ImportJob:
                 self._read(exact)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self.plan.versions or self.plan.deleted)
-            if self.prune and not (self.prune_all or self.dry_run):
+            if self.prune and not (self.given.params["prune_all"] or self.dry_run):
                 await self._look_at_removals(store)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
                 if self.moves:
@@ -232,7 +227,8 @@ class ImportJob:
 
     def _check_removals(self, outcome: LoadResult) -> None:
         removed, prunable = outcome.removed.total(), outcome.prunable
-        if self.prune and not self.prune_all and removed > max(MAX_PRUNED, MAX_PRUNED_PART * prunable):
+        is_checked = self.prune and not self.given.params["prune_all"]
+        if is_checked and removed > max(MAX_PRUNED, MAX_PRUNED_PART * prunable):
             raise BadInput(
                 f"{self.source.name} lacks {removed:,} of the {quantity(prunable, 'stored node')} that --prune may "
                 f"remove; nothing {'would be' if self.dry_run else 'was'} written. Was the file cut off? --prune=all "
@@ -356,33 +352,57 @@ def is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
         return file.read(len(rejected.mark)) in (b"", rejected.mark)
 
 
-def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: TableOptions, job: ImportJob) -> None:
-    """Import the file or the table of a command, or only describe it; the options about a file are `parsed` anew for
-    each attempt.
+def _file_options(params: Mapping[str, Any], taken: Collection[Guess] = ()) -> FileOptions:
+    """The options about a file, with the guesses that are confirmed; a description adds some to the parameters."""
+    lists = [params[name] or [] for name in ("levels", "names", "ids", "attributes", "case_insensitive", "names_in")]
+    dialect = Dialect(params["encoding"], delimiter_named(params["delimiter"]), params["quote"])
+    cells = CellFormat.of(params["nulls"] or [], params["numbers"], params["fill_down"] or [])
+    names_of_columns = tuple([name.strip() for name in next(csv.reader([params["column_names"] or ""]), [])])
+    by_id = None if params["by"] is None else by_id_column(params["by"], params)
+    return FileOptions(
+        ColumnOptions(*lists), cells, tree_by(params["tree"]), by_id, taken, params["ignore_unknown"],
+        dialect, params["sheet"], params["header_row"], names_of_columns,
+    )  # fmt: skip
+
+
+def run_import(given: Given, hierarchy: Hierarchy) -> None:
+    """Import the file or the table of a command, or only describe it.
 
     A tree by parent ids says where its nodes are now, so that those that are elsewhere are moved.
     """
-    address, options = given.params["file"], parsed()
+    params = given.params
+    if params["names_only"] is not None and any(params[name] for name in ("prune", "prune_all", "moves", "describe")):
+        raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out.")
+    if params["by"] is not None:
+        by_id_column(params["by"], params)
+    if params["as_json"] and params["describe"]:
+        raise BadInput("--describe prints text; leave --json out.")
+    key_names = [name.strip() for name in (params["keys"] or "").split(",") if name.strip()]
+    table_options = TableOptions(
+        params["key"] or [], key_names, params["read_units"], params["segments"], params["skip"] or [], params["ttl"],
+        params["keep_deleted"],
+    )  # fmt: skip
+    job, address, options = ImportJob(given, hierarchy), params["file"], _file_options(params)
     job.moves = job.moves or (options.tree is not None and options.tree.shape == "parent" and not job.language)
-    if options.tree and job.level_ids:
+    if options.tree and params["level_ids"]:
         raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
     if not address.startswith(SCHEME):
         check_address(address, "clade import HIERARCHY - --format csv")
     if address.startswith(SCHEME) or table_options.templates or is_export(Path(address)):
-        return _import_table(given, options, table_options, job)
+        return _import_table(job, options, table_options)
     if table_options.skip or table_options.ttl or table_options.keep_deleted:
         raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
     with source_at(address) as source:
 
         def attempt() -> None:
-            options = replace(parsed(), taken=job.taken)
-            if given.params["describe"]:
+            options = _file_options(params, job.taken)
+            if params["describe"]:
                 return describe_file(given, job.new_plan(), source, options)
             try:
-                shape = shape_of_file(job.hierarchy, source.file, given.params["format_name"], options)
+                shape = shape_of_file(hierarchy, source.file, params["format_name"], options)
             except NoLevels as error:
                 if error.table is not None:
-                    check_unmatched(job.hierarchy, error.table, job.taken)
+                    check_unmatched(hierarchy, error.table, job.taken)
                 raise
             for guess in (*shape.table.guesses, *shape.guesses):
                 say(f"{source.name}: {guess}", err=True)
@@ -391,14 +411,14 @@ def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: T
                 check_sample(job.new_plan(), source.name, shape.first, ENOUGH_ROWS)
             job.run(source, shape)
 
-        _ask(attempt, job, given)
+        _ask(attempt, job)
 
 
-def _ask(attempt: Callable[[], None], job: ImportJob, given: Given) -> None:
+def _ask(attempt: Callable[[], None], job: ImportJob) -> None:
     """Attempt an import or its description. A doubt is a question on a terminal, after which the next attempt takes
     the guess; elsewhere it ends the command. A description takes the options of a doubt instead.
     """
-    describe = given.params["describe"]
+    given, describe = job.given, job.given.params["describe"]
     try:
         while True:
             try:
@@ -414,8 +434,8 @@ def _ask(attempt: Callable[[], None], job: ImportJob, given: Given) -> None:
         given.say()
 
 
-def _import_table(given: Given, options: FileOptions, table_options: TableOptions, job: ImportJob) -> None:
-    hierarchy, address, describe = job.hierarchy, given.params["file"], given.params["describe"]
+def _import_table(job: ImportJob, options: FileOptions, table_options: TableOptions) -> None:
+    hierarchy, address, describe = job.hierarchy, job.given.params["file"], job.given.params["describe"]
     if options != replace(options, cells=PLAIN, dialect=Dialect(), sheet=None, header_row=None, column_names=()):
         raise BadInput(
             "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
@@ -446,7 +466,7 @@ def _import_table(given: Given, options: FileOptions, table_options: TableOption
             if Guess.SHAPE not in job.taken and not options.tree:
                 table.check(hierarchy)
             if describe:
-                return describe_table(given, hierarchy, table, table_options, options.columns)
+                return describe_table(job.given, hierarchy, table, table_options, options.columns)
             if job.prune and table.export.is_incremental:
                 raise BadInput(NO_PRUNE)
             if options.tree:
@@ -461,7 +481,7 @@ def _import_table(given: Given, options: FileOptions, table_options: TableOption
                 for sentence in (shape.reader if isinstance(shape, Items) else table.left_out).sentences():
                     say(sentence, err=True)
 
-        _ask(attempt, job, given)
+        _ask(attempt, job)
 
 
 async def _find_store(url: str) -> None:
