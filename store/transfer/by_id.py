@@ -39,7 +39,12 @@ class RowsById:
 
     async def take(self, store: Store, rows: Sequence[Row | Rejection]) -> None:
         """Add a page of rows; those with other ids are rejected."""
-        asked = [(row.number, self._asked(row)) for row in rows]
+        asked: list[tuple[int, AskedNodes | Rejection]] = []
+        for row in rows:
+            try:
+                asked.append((row.number, row if isinstance(row, Rejection) else self.nodes_of(row)))
+            except BadInput as error:
+                asked.append((row.number, Rejection(row.number, str(error))))
         ids = dict.fromkeys(node_id for _, nodes in asked if not isinstance(nodes, Rejection) for node_id, _ in nodes)
         found = await self._find(store, [*ids])
         for number, nodes in asked:
@@ -47,12 +52,6 @@ class RowsById:
                 self.plan.take(nodes if isinstance(nodes, Rejection) else self._row(number, nodes, found))
             else:
                 self.plan.rows += 1
-
-    def _asked(self, row: Row | Rejection) -> AskedNodes | Rejection:
-        try:
-            return row if isinstance(row, Rejection) else self.nodes_of(row)
-        except BadInput as error:
-            return Rejection(row.number, str(error))
 
     async def _find(self, store: Store, ids: Sequence[str], *, is_repeated: bool = False) -> dict[str, Record]:
         """The nodes that have these ids."""

@@ -251,12 +251,6 @@ async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> in
     return kept
 
 
-def _with_ancestors(tree: Tree) -> list[Key]:
-    """The keys of the nodes of a tree and of their ancestors, in key order."""
-    sks = {sk for own in tree.nodes for _, sk in (Key(tree.pk, own), *ancestor_keys(Key(tree.pk, own)))}
-    return [Key(tree.pk, sk) for sk in sorted(sks)]
-
-
 @dataclass
 class _Import:
     """A running import; its trees share what they have read of the roots."""
@@ -322,7 +316,8 @@ class _Import:
         diff = TreeDiff(self.plan, tree, self.prune)
         size = sum(version.shape.values())
         are_few = not self.plan.creates and KEY_READS * tree.size < size  # whose rows are for the stored nodes of ids
-        keys = _with_ancestors(tree) if are_few else []
+        nodes = [node.key for node in tree.nodes.values()] if are_few else []
+        keys = sorted({key for node in nodes for key in (node, *ancestor_keys(node))})
         if keys and KEY_READS * len(keys) < size:
             diff.add([item async for _, item in stored_items(self.store, keys, self.reads) if item is not None])
         else:
