@@ -20,7 +20,7 @@ from commands import interrupt
 from commands.common import ask, progress, store_url
 from commands.importing.describe import DESCRIBED_ROWS, Given, check_rejections, check_sample, describe_file
 from commands.importing.files import FileOptions, Source, by_id_column, check_address, shape_of_file, source_at
-from commands.importing.tables import NO_TEMPLATE, SCHEME, TableOptions, describe_table, item_columns, table_at
+from commands.importing.tables import NO_TEMPLATE, SCHEME, describe_table, item_columns, skipped, table_at
 from commands.interrupt import interruptible
 from commands.output import by_level, print_json, say
 from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
@@ -377,20 +377,15 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
         by_id_column(params["by"], params)
     if params["as_json"] and params["describe"]:
         raise BadInput("--describe prints text; leave --json out.")
-    key_names = [name.strip() for name in (params["keys"] or "").split(",") if name.strip()]
-    table_options = TableOptions(
-        params["key"] or [], key_names, params["read_units"], params["segments"], params["skip"] or [], params["ttl"],
-        params["keep_deleted"],
-    )  # fmt: skip
     job, address, options = ImportJob(given, hierarchy), params["file"], _file_options(params)
     job.moves = job.moves or (options.tree is not None and options.tree.shape == "parent" and not job.language)
     if options.tree and params["level_ids"]:
         raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
     if not address.startswith(SCHEME):
         check_address(address, "clade import HIERARCHY - --format csv")
-    if address.startswith(SCHEME) or table_options.templates or is_export(Path(address)):
-        return _import_table(job, options, table_options)
-    if table_options.skip or table_options.ttl or table_options.keep_deleted:
+    if address.startswith(SCHEME) or params["key"] or is_export(Path(address)):
+        return _import_table(job, options)
+    if params["skip"] or params["ttl"] or params["keep_deleted"]:
         raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
     with source_at(address) as source:
 
@@ -434,31 +429,32 @@ def _ask(attempt: Callable[[], None], job: ImportJob) -> None:
         given.say()
 
 
-def _import_table(job: ImportJob, options: FileOptions, table_options: TableOptions) -> None:
-    hierarchy, address, describe = job.hierarchy, job.given.params["file"], job.given.params["describe"]
+def _import_table(job: ImportJob, options: FileOptions) -> None:
+    hierarchy, params = job.hierarchy, job.given.params
+    address, describe, texts = params["file"], params["describe"], params["key"]
     if options != replace(options, cells=PLAIN, dialect=Dialect(), sheet=None, header_row=None, column_names=()):
         raise BadInput(
             "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
             "for files, not for DynamoDB tables."
         )
-    table_options.skipped()  # a wrong option costs no read
+    skipped(params)  # a wrong option costs no read
     if options.by_id:
         raise BadInput("--by id needs a file with ids, not a DynamoDB table; import the table by its keys.")
-    if options.tree and table_options.templates:
+    if options.tree and texts:
         raise BadInput("--key and --tree-by are two ways to say the tree; give one of them.")
-    is_given = bool(table_options.templates or options.columns.levels or options.tree)
+    is_given = bool(texts or options.columns.levels or options.tree)
     if not is_given and not describe:
         if not address.startswith(SCHEME):
             find_export(Path(address))  # a folder that has none needs no template
         raise BadInput(NO_TEMPLATE)
     by_levels = is_given and not options.tree
-    templates, columns = item_columns(hierarchy, options.columns, table_options) if by_levels else ([], [])
+    templates, columns = item_columns(hierarchy, options.columns, texts or ()) if by_levels else ([], [])
     if job.prune and job.dry_run and address.startswith(SCHEME):
         raise BadInput(NO_PRUNE)
     if address.startswith(SCHEME) and not job.dry_run and not describe:
         DynamoDBUrl.parse(address.removeprefix(SCHEME))  # so that a wrong address leaves no store behind
         interrupt.run(_find_store(job.url))
-    with table_at(address, table_options, one_page=job.dry_run or describe) as table:
+    with table_at(params, one_page=job.dry_run or describe) as table:
 
         def attempt() -> None:
             if Guess.EXPIRY in job.taken:
@@ -466,7 +462,7 @@ def _import_table(job: ImportJob, options: FileOptions, table_options: TableOpti
             if Guess.SHAPE not in job.taken and not options.tree:
                 table.check(hierarchy)
             if describe:
-                return describe_table(job.given, hierarchy, table, table_options, options.columns)
+                return describe_table(job.given, hierarchy, table, options.columns)
             if job.prune and table.export.is_incremental:
                 raise BadInput(NO_PRUNE)
             if options.tree:
