@@ -3,7 +3,7 @@ moves that are running with what they hide, the end of a log for indexes that ar
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -97,6 +97,13 @@ class Pages:
             self._rest = self._rest.before(last) if self._reverse else self._rest.after(last)
         await asyncio.sleep(0)
         return page
+
+
+async def stored_items(store: Store, keys: Collection[Key], reads: ReadUsage) -> AsyncIterator[tuple[Key, Item | None]]:
+    """The items at many keys, strongly read a page at a time; None where there is none."""
+    async for page in in_chunks([*keys], PAGE_ITEMS):
+        for found in zip(page, await store.get(page, reads, strong=True), strict=True):
+            yield found
 
 
 @dataclass(frozen=True)

@@ -14,27 +14,17 @@ from typing import NamedTuple
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import BadInput
+from store.errors import BadInput, BadPath
 from store.metadata.history import current_key, key_aside
 from store.model.hierarchy import may_stand, misplaced
-from store.model.keys import (
-    MAX_ROOT_BYTES,
-    MAX_SEGMENTS,
-    MAX_SORT_KEY_BYTES,
-    Key,
-    ancestor_keys,
-    depth_of,
-    first_rank,
-    id_key,
-    last_segment,
-    parent_sort_key,
-    subtree,
-)
-from store.model.records import Record
-from store.reading import PAGE_ITEMS, Pages
+from store.model.keys import MAX_SORT_KEY_BYTES, Key, ancestor_keys, first_rank, id_key, last_segment, path_of, subtree
+from store.model.paths import check_sizes
+from store.model.records import Record, SubtreeRewrite
+from store.reading import PAGE_ITEMS, Pages, stored_items
 from store.transfer.diff import bare_id, filled_levels
 from store.transfer.rows import ImportPlan
 from store.transfer.staging import Node, path_text
+from store.writing.reads import Reader
 
 TOO_LONG = "a key would be too long or too deep there."
 NEW_PARENT = "its new parent cannot be moved there either."
@@ -110,7 +100,8 @@ class MovePlan:
         places = {place for _, node in nodes for place in (node.key, *ancestor_keys(node.key))}
         await self._look([*places, *(origin for origin, _ in nodes)])
         for origin, node in nodes:
-            if node.id is not None and await self._moves(node, origin):
+            # Else it comes along with its parent.
+            if node.id is not None and await self._coming(node.key) != origin:
                 self._movers[origin] = Mover(origin, node.id, node.level, node)
         obstacles = {mover: reason for mover in self._movers.values() if (reason := await self._obstacle(mover))}
         every = [*self._movers.values(), *self._removed.values()]
@@ -179,39 +170,27 @@ class MovePlan:
                 if key == node.key:
                     yield node
 
-    async def _moves(self, node: Node, origin: Key) -> bool:
-        """Whether a node has to move itself; else it comes along with its parent."""
-        return await self._coming(node.key) != origin
-
     async def _final(self, place: Key) -> Key | None:
         """Where the node is stored that will be at a place; None where there will be a new one, or none."""
         if place not in self._finals:
-            self._finals[place] = await self._find_final(place)
+            self._finals[place] = self._displaced.get(place) or await self._find_final(place)
         return self._finals[place]
 
     async def _find_final(self, place: Key) -> Key | None:
-        if place in self._displaced:
-            return self._displaced[place]
-        node, key = self._planned(place), place
-        if node is None or node.id is None:
-            coming = await self._coming(place)
-            if coming is None:
-                return None
-            key = coming
-        found = await self._at(key)
-        if found is None:
+        if (node := self._planned(place)) is not None and node.id is not None:
+            found = await self._at(place)
+            return place if found is not None and found.id == node.id else None
+        key = await self._coming(place)
+        if key is None or key in self._left or (found := await self._at(key)) is None:
             return None
-        if node is not None and node.id is not None:
-            return place if found.id == node.id else None
         other = self._planned(key)
-        is_left = key in self._left or (key != place and other is not None and other.id == found.id)
-        return None if is_left else key
+        return None if key != place and other is not None and other.id == found.id else key
 
     async def _coming(self, place: Key) -> Key | None:
         """The key of what comes to a place with its parent, if there is anything; None where the parent is new."""
         if place.sk == "#":
             return place
-        parent = await self._final(Key(place.pk, parent_sort_key(place.sk)))
+        parent = await self._final(ancestor_keys(place)[-1])
         return None if parent is None else Key(parent.pk, f"{parent.sk}{last_segment(*place)}#")
 
     def _planned(self, place: Key) -> Node | None:
@@ -224,10 +203,9 @@ class MovePlan:
 
     async def _look(self, keys: Iterable[Key]) -> None:
         missing = [key for key in dict.fromkeys(keys) if key not in self._stored]
-        async for page in in_chunks(missing, PAGE_ITEMS):
-            for key, item in zip(page, await self._store.get(page, self._reads, strong=True), strict=True):
-                record = None if item is None else Record.of(item)
-                self._stored[key] = None if record is None else _Stored(bare_id(record), record.level)
+        async for key, item in stored_items(self._store, missing, self._reads):
+            record = None if item is None else Record.of(item)
+            self._stored[key] = None if record is None else _Stored(bare_id(record), record.level)
 
     # -- who can move --------------------------------------------------------------------------------------------------
 
@@ -337,18 +315,14 @@ class MovePlan:
 
     async def fits(self, mover: Mover, target: Key) -> bool:
         """Whether all keys of a subtree fit at another place."""
-        origin, rank = mover.origin, first_rank(mover.level, last_segment(*target))
-        longer = len(target.sk.encode()) - len(origin.sk.encode())
-        deeper = depth_of(target.sk) - depth_of(origin.sk)
-        if len(rank.encode()) > MAX_SORT_KEY_BYTES or len(last_segment(target.pk, "#").encode()) > MAX_ROOT_BYTES:
+        rewrite = SubtreeRewrite(mover.origin, target, [], first_rank(mover.level, last_segment(*target)))
+        try:
+            check_sizes(path_of(*target))
+            if rewrite.may_not_fit:
+                await Reader(self._store, self._reads).check_fits(rewrite)
+        except BadPath:
             return False
-        if longer <= 0 and deeper <= 0:
-            return True
-        async for page in Pages(self._store, subtree(*origin), self._reads):
-            for sk in (str(item["sk"]) for item in page):
-                if len(sk.encode()) + longer > MAX_SORT_KEY_BYTES or depth_of(sk) + deeper >= MAX_SEGMENTS:
-                    return False
-        return True
+        return len(rewrite.rank.encode()) <= MAX_SORT_KEY_BYTES
 
 
 class _Order:
@@ -441,14 +415,12 @@ class _Order:
         return sorted({*held, *(one for one in mover.after if one in self._waiting)}, key=lambda one: one.number)
 
     def _circle(self) -> list[Mover]:
-        trail: list[Mover] = []
         mover = next(iter(self._waiting))
-        seen = dict[Mover, int]()
-        while mover not in seen:
-            seen[mover] = len(trail)
-            trail.append(mover)
+        trail = dict[Mover, int]()
+        while mover not in trail:
+            trail[mover] = len(trail)
             mover = self._unsatisfied(mover)[0]
-        return trail[seen[mover] :]
+        return [*trail][trail[mover] :]
 
     def _needed(self, mover: Mover) -> list[Mover]:
         """A mover, and all that have to go before it can."""
