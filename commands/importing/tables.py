@@ -20,10 +20,10 @@ from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.table import SAMPLE_ROWS, Sample, Table
 from store.transfer.rows import ImportPlan
-from store.transfer.shapes.choice import check_keys, shape_of
+from store.transfer.shapes.choice import SHAPES, TREES, check_keys, shape_of
 from store.transfer.shapes.columns import ColumnOptions, LevelColumns, columns
 from store.transfer.shapes.doubts import Look
-from store.transfer.shapes.links import MAX_ROWS, Links
+from store.transfer.shapes.links import MAX_ROWS
 from store.transfer.shapes.shape import Shape
 from store.transfer.tables.items import ItemReader, Items, key_text, plain
 from store.transfer.tables.left_out import JsonItem, LeftOut
@@ -73,7 +73,7 @@ class TableSource:
         return first_items(self.export, number, self.left_out)
 
     def check(self, hierarchy: Hierarchy) -> None:
-        """Raise Doubt for items that refer to their parents by an id."""
+        """Raise Doubt for items of a tree in another shape, such as by ids of parents."""
         header = list(dict.fromkeys(column for item in self.first_items(SAMPLE_ROWS) for column in item))
 
         def rows(number: int = MAX_ROWS) -> Iterator[list[str]]:
@@ -81,13 +81,14 @@ class TableSource:
                 yield [key_text(item.get(column)) for column in header]
 
         first = Sample(header, ((0, row, None, None, "") for row in rows(SAMPLE_ROWS)))
-        Links.see_table(Look(hierarchy, self.source.name, first, rows))
+        for shape in SHAPES:
+            shape.see_table(Look(hierarchy, self.source.name, first, rows))
 
     def by_parents(self, hierarchy: Hierarchy, options: FileOptions) -> Shape:
         """The shape of a table whose items name their parents. Raises BadInput."""
         if self.export.is_incremental:
             raise BadInput("--tree-by needs a whole table; this export has only what changed.")
-        if options.tree and options.tree.shape not in Links.trees:
+        if options.tree and TREES[options.tree.shape][0].needs_order:
             raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
         shape = shape_of(hierarchy, self.table, options)
         for guess in shape.guesses:

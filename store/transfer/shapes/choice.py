@@ -20,7 +20,7 @@ from store.transfer.shapes.shape import RowOptions, Shape, TreeBy
 from store.transfer.shapes.taxonomy import Taxonomy
 
 SHAPES: Sequence[type[Shape]] = (ById, Links, Nested, JsonLines, Taxonomy, Paths, Levels, Outline)
-"""All shapes: the first that fits a table is its shape, and the first that sees another one than that raises the doubt."""
+"""All shapes: the first that fits a table is its shape, and the first that sees its own in it raises the doubt."""
 TREES = {name: (shape, parts) for shape in SHAPES for name, parts in shape.trees.items()}
 TREE_BY = (
     "it is id=ID,parent=PARENT, prefix=CODE, indent=COLUMN or depth=COLUMN with columns of a table, indent of a text, "

@@ -56,8 +56,8 @@ class RowOptions:
 class Shape:
     """The rows of a table, read as one shape: a path and the content of a node in each.
 
-    `trees` are the parts of `--tree-by` by the part that names the shape; one that `needs_order` is told by the order of
-    rows, which items of a table do not have. `levels` are the columns of levels, `options`
+    `trees` are the parts of `--tree-by` by the part that names the shape; one that `needs_order` is told by the order
+    of rows, which items of a table do not have. `levels` are the columns of levels, `options`
     those with what follows from the names of the columns, which `guesses` say. With a `tree` rows name their parents
     and get their paths from it; with `by_id` they name stored nodes. Rejected rows are written as `rejected`. A shape
     that `is_table` reads cells of columns, another one lines of text or objects. Paths that are lists of keys are meant
