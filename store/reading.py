@@ -12,6 +12,7 @@ from typing import Self, cast
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, CursorExpired, DamagedItem
+from store.kinds.marker import Marker, marker_key
 from store.metadata.moves import PARTITION, Move, move_key
 from store.metadata.tree_version import ActiveMoveRef, Event, LogEntry, Transaction, TreeVersion, decode_moves
 from store.model.decoding import decoded
@@ -28,7 +29,6 @@ from store.model.keys import (
 )
 from store.model.paths import parse_path
 from store.model.records import Item, key_of
-from store.search.marker import Marker, marker_key
 
 PAGE_ITEMS = 1000
 LOG_PAGE_ITEMS = 50  # a log item may have 300 KB

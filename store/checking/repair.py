@@ -20,14 +20,14 @@ from store.checking.trees_and_ids import TreeReport, expiry_of, number_of
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, DamagedItem, rfc3339
+from store.kinds.items import Located
+from store.kinds.marker import Marker, Recipe, marker_key, target
 from store.metadata.history import REDIRECTS
 from store.metadata.moves import MoveTiming
 from store.metadata.tree_version import TreeVersion, encode_moves, log_item
 from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, hierarchy_of, tree_version_key
 from store.model.records import ABSENT, Check, Delete, Item, Put, canonical_item, size_of
-from store.search.items import Located
-from store.search.marker import Marker, Recipe, marker_key, target
 from store.writing.move_worker import MoveWorker
 from store.writing.transaction import Step, in_transactions
 

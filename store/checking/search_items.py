@@ -18,16 +18,16 @@ from store.checking.findings import Finding, Fix, path_text
 from store.checking.trees_and_ids import number_of
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem, quantity, shorten
+from store.kinds.cells import CellItem
+from store.kinds.items import Located, located, search_items
+from store.kinds.lineage import STEP, MovedNode, Moves, id_hash, moved_id, moved_key, moved_nodes
+from store.kinds.marker import Marker, Recipe, all_lacking, is_indexed, marker_key
+from store.kinds.words import WordItem
 from store.metadata.history import id_record_key
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key, subtree, tree_version_key
 from store.model.records import Change, Check, Item, Put, Record, key_of
 from store.reading import Pages, registered_moves
-from store.search.cells import CellItem
-from store.search.items import Located, located, search_items
-from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_id, moved_key, moved_nodes
-from store.search.marker import Marker, Recipe, all_lacking, is_indexed, marker_key
-from store.search.words import WordItem
 
 PAGE_NODES = 200  # some thousand items at most
 ATTEMPTS = 10  # to read a page while nobody writes to its tree

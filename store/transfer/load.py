@@ -21,6 +21,8 @@ from uuid import uuid4
 from store.concurrency import RetryPolicy, in_chunks, task_group
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
+from store.kinds.marker import Marker
+from store.kinds.registry import is_asked
 from store.metadata.history import Tombstone, current_key
 from store.metadata.tree_version import Event, TreeVersion, log_item, root_log_key
 from store.model.decoding import decoded
@@ -28,7 +30,6 @@ from store.model.keys import Key, ancestor_keys, depth_of, id_key, parent_sort_k
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Change, Item, Record, derived_id
 from store.reading import PAGE_ITEMS, Pages, read_marker, stored_items, tree_version, wait_for_moves
-from store.search.marker import Marker, is_indexed
 from store.transfer.batches import Batch, Batches, Creation
 from store.transfer.diff import TreeDiff, bare_id
 from store.transfer.rows import ImportPlan, Rejection
@@ -295,7 +296,7 @@ class _Import:
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
         levels = {one.node.level for one in creations} | {new.level for _, new in diff.updated}
         marker = await self._marker(version, levels)
-        for batch in Batches(marker.recipe if marker else None, diff, version, self.store).of(creations):
+        for batch in Batches(marker.recipes if marker else {}, diff, version, self.store).of(creations):
             if not self.dry_run:
                 version = await self._commit(batch, version, marker)
             for entry in batch.entries:
@@ -333,7 +334,7 @@ class _Import:
         hierarchy = self.plan.hierarchy
         async with self.marker_lock:
             marker = await read_marker(self.store, hierarchy.name)
-            if marker is None and not version.number and is_indexed(hierarchy):
+            if marker is None and not version.number and is_asked(hierarchy):
                 if not (await tree_version(self.store, hierarchy.name, self.reads)).number:
                     all_levels = sorted({*hierarchy.levels, *self.plan.undefined.levels})
                     return Marker.first(hierarchy).naming(hierarchy, all_levels)
@@ -435,6 +436,6 @@ class _Import:
         if not roots.number:
             return [marker.put()]
         written = await read_marker(self.store, self.plan.hierarchy.name)
-        if written is None or written.recipe != marker.recipe:
+        if written is None or written.recipes != marker.recipes:
             raise Conflict.over()
         return []

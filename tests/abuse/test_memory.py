@@ -27,8 +27,8 @@ from store.errors import Unavailable
 from store.model.names import lookup
 from store.model.paths import parse_path
 from store.model.records import Record, derived_id
-from store.search.lineage import id_hash
-from store.search.words import fold
+from store.kinds.lineage import id_hash
+from store.kinds.words import fold
 from tests.abuse.door import Ask, door
 from tests.graph.small_app import SmallStore, small_app
 from tests.model import Ground, Model

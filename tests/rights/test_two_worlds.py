@@ -38,7 +38,7 @@ from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.keys import Key, Path, tree_version_key
 from store.model.paths import format_path, parse_path
 from store.model.records import Put
-from store.search.lineage import MovedNode, lineage, running_key
+from store.kinds.lineage import MovedNode, lineage, running_key
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writing import move_delete

@@ -28,7 +28,7 @@ from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
-from store.search.words import SearchText
+from store.kinds.words import SearchText
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writing.create_update import Create, Update

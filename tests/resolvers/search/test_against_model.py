@@ -25,7 +25,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.names import lookup
 from store.model.paths import format_path
 from store.model.records import Record
-from store.search.words import SearchText
+from store.kinds.words import SearchText
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
 from tests import invariants, search_model

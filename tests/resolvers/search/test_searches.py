@@ -19,8 +19,8 @@ from store.errors import Unavailable
 from store.metadata.moves import MoveTiming
 from store.model.paths import parse_path
 from store.model.records import Put
-from store.search.marker import WORDS_VERSION, marker_key
-from store.search.words import SearchText, fold
+from store.kinds.marker import WORDS_VERSION, marker_key
+from store.kinds.words import SearchText, fold
 from store.writing.create_update import Update
 from store.writing.move_delete import Move
 from store.writing.writer import Writer

@@ -13,10 +13,10 @@ from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.keys import MAX_PARTITION_KEY_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, KeyRange
 from store.model.records import MAX_ID_CHARACTERS, Item, Record, size_of
-from store.search.cells import CellItem, cell_items
-from store.search.lineage import STEP, MovedNode, Moves, id_hash, lineage, steps
-from store.search.marker import Recipe
-from store.search.words import MAX_ITEMS, WordItem, by_text, by_weight, word_items
+from store.kinds.cells import CellItem, cell_items
+from store.kinds.lineage import STEP, MovedNode, Moves, id_hash, lineage, steps
+from store.kinds.marker import Recipe
+from store.kinds.words import MAX_ITEMS, WordItem, by_text, by_weight, word_items
 from tests.hierarchies import LOCATION, hierarchy
 from tests.search_model import NodeWords
 
