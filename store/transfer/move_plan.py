@@ -70,7 +70,8 @@ class Step(NamedTuple):
 
 
 class MovePlan:
-    """The moves of the `nodes` of a file by ids; `refused` are those that cannot go, with reasons in `plan.unmoved`.
+    """The moves of the `nodes` of a file by ids; `refused` are those that cannot go, with reasons in `plan.unmoved`,
+    `left` those that have other places in the file, by where they are.
 
     With `prune`, nodes are removed that the file lacks, where it has another node at their places.
     """
@@ -83,8 +84,8 @@ class MovePlan:
         self._prune = prune and not plan.unclear
         self._reads = ReadUsage()
         self._displaced: dict[Key, Key] = {}  # where the nodes are, by their places in the file
-        self._left: dict[Key, Node] = {}  # the same nodes by where they are
-        self._candidates: list[tuple[Key, Node]] = []  # these, and those below them, by where they are
+        self.left: dict[Key, Node] = {}
+        self._candidates: list[tuple[Key, Node]] = []  # the same nodes, and those below them, by where they are
         self._movers: dict[Key, Mover] = {}  # by their origins
         self._removed: dict[Key, Mover] = {}
         self._stored: dict[Key, _Stored | None] = {}
@@ -95,11 +96,10 @@ class MovePlan:
         await self._find_displaced(on_nodes)
         if not self._displaced:
             return []
-        nodes = [*self._left.items(), *[(node.key, node) async for node in self._nodes_below_left()]]
-        self._candidates = nodes
-        places = {place for _, node in nodes for place in (node.key, *ancestor_keys(node.key))}
-        await self._look([*places, *(origin for origin, _ in nodes)])
-        for origin, node in nodes:
+        self._candidates = [*self.left.items(), *[(node.key, node) async for node in self._nodes_below_left()]]
+        places = {place for _, node in self._candidates for place in (node.key, *ancestor_keys(node.key))}
+        await self._look([*places, *(origin for origin, _ in self._candidates)])
+        for origin, node in self._candidates:
             # Else it comes along with its parent.
             if node.id is not None and await self._coming(node.key) != origin:
                 self._movers[origin] = Mover(origin, node.id, node.level, node)
@@ -135,10 +135,7 @@ class MovePlan:
             above = {self._finals.get(key) for key in ancestor_keys(node.key)}
             if origin not in self._movers and node.id is not None and not refused.isdisjoint(above):
                 self._plan.unmoved[node.id] = NEW_PARENT
-        return sum(origin not in self._movers for origin in self._left)
-
-    def is_displaced(self, mover: Mover) -> bool:
-        return mover.origin in self._left
+        return sum(origin not in self._movers for origin in self.left)
 
     async def current_keys(self, ids: Iterable[str]) -> list[Key | None]:
         keys = [id_key(f"{self._plan.hierarchy.name}:{one}") for one in ids]
@@ -148,17 +145,17 @@ class MovePlan:
 
     async def _find_displaced(self, on_nodes: Callable[[int], None]) -> None:
         async for page in in_chunks(list(self._nodes.items()), PAGE_ITEMS):
-            before = len(self._left)
+            before = len(self.left)
             keys = await self.current_keys(node_id for node_id, _ in page)
             for (_, node), key in zip(page, keys, strict=True):
                 if key is not None and key != node.key:
                     self._displaced[node.key] = key
-                    self._left[key] = node
-            on_nodes(len(page) - len(self._left) + before)
+                    self.left[key] = node
+            on_nodes(len(page) - len(self.left) + before)
 
     async def _nodes_below_left(self) -> AsyncIterator[Node]:
         """The nodes that are at their places, but below one that leaves or comes."""
-        ends = self._left.keys() | self._displaced.keys()
+        ends = self.left.keys() | self._displaced.keys()
         nodes = [
             (node_id, node)
             for node_id, node in self._nodes.items()
@@ -181,7 +178,7 @@ class MovePlan:
             found = await self._at(place)
             return place if found is not None and found.id == node.id else None
         key = await self._coming(place)
-        if key is None or key in self._left or (found := await self._at(key)) is None:
+        if key is None or key in self.left or (found := await self._at(key)) is None:
             return None
         other = self._planned(key)
         return None if key != place and other is not None and other.id == found.id else key
@@ -232,8 +229,9 @@ class MovePlan:
         is_in_file = is_known = False
         for place in reversed(ancestor_keys(node.key)):
             final, planned = await self._final(place), self._planned(place)
+            found = await self._at(final) if final else None
             is_in_file = is_in_file or planned is not None
-            self._check_row(place, await self._at(final) if final else None, planned)
+            self._check_row(place, found, planned)
             if final is None:
                 if planned is None and not self._plan.create_parents:
                     if mover.origin.holds(node.key):
@@ -242,12 +240,10 @@ class MovePlan:
                 levels.insert(0, planned.level if planned else None)
                 await self._wait_for_place(mover, place, is_in_file=False)
                 continue
-            above = self._movers.get(final)
-            found = await self._at(final)
             if not is_known and found is not None:
                 levels.insert(0, found.level)
                 is_known = True
-            if above is not None:
+            if (above := self._movers.get(final)) is not None:
                 mover.after.add(above)
                 break
         self._check_levels(levels, is_known=is_known)

@@ -102,7 +102,7 @@ class ImportMoves:
             for step in await self._moves.steps(on_nodes):
                 if step.mover not in self._moves.refused:
                     await self._take(step)
-                if self._moves.is_displaced(step.mover) and not step.is_aside:
+                if step.mover.origin in self._moves.left and not step.is_aside:
                     on_nodes(1)
             on_nodes(self._moves.refuse_below())
         finally:
@@ -165,15 +165,14 @@ class ImportMoves:
     async def _remove(self, mover: Mover, source: Key) -> None:
         """Remove a node with all below it, parents first in the result."""
         records = [Record.of(item) async for page in Pages(self.store, subtree(*source), self._reads) for item in page]
-        removed = [(record.level, shown_key(record.key)) for record in records]
         if not records or bare_id(records[0]) != mover.id:
             raise NotFound(f"The node is no longer at {path_text(*source)}.")
         redirects = source == mover.origin
         edit = Delete(self.plan.hierarchy, path_of(*source), Policy.CASCADE, redirects=redirects)
         await self._write(edit, source.pk)
-        self.result.prunable += len(removed)
-        for level, key in removed:
-            self.result.note(Event.DELETED, level, key)
+        self.result.prunable += len(records)
+        for record in records:
+            self.result.note(Event.DELETED, record.level, shown_key(record.key))
 
     async def _undo(self) -> None:
         """Move the nodes back that were moved since the first of those was put aside, the last one first."""

@@ -57,7 +57,6 @@ class ItemReader:
         self.unused: Counter[str] = Counter()
         self.by_name: dict[str, str] = {}
         self.unremoved = 0
-        self.left_out.clear()
 
     def row(self, number: int, item: JsonItem, *, is_deleted: bool = False) -> Row | Rejection | None:
         """The row of an item, or of the keys of one that `is_deleted`; None for one that is left out."""
