@@ -145,13 +145,25 @@ class Marker:
         is_same = not self.has_others and all(parts[name] is part for name, part in self.parts.items())
         return self if is_same else replace(self, parts=parts, has_others=False)
 
+    def adding(self, hierarchy: Hierarchy, levels: Iterable[str]) -> Self:
+        """The marker while a repair writes the items of these levels, of which it does not name some; the same if it
+        names all.
+        """
+        lacks = {name: {*levels} - part.recipe.levels.keys() for name, part in self.parts.items()}
+        recipes = named(self.recipes, hierarchy, levels)
+        parts = {
+            name: Part(part.made.with_nothing(lacks[name]), recipes[name]) if lacks[name] else part
+            for name, part in self.parts.items()
+        }
+        return replace(self, parts=parts) if any(lacks.values()) else self
+
     def begun(self, targets: Recipes) -> Self:
         """The marker while a repair writes what the targets name; a kind that it does not name has nothing made yet."""
         parts = {}
         for name, target in targets.items():
             part = self.parts.get(name)
             made = replace(target, levels={}).with_nothing(target.levels) if part is None else part.made.kept(target)
-            parts[name] = Part(made, None if part is not None and made == target else target)
+            parts[name] = Part(made, None if made == target else target)
         return replace(self, parts=parts, has_others=False)
 
     def ended(self, hierarchy: Hierarchy, targets: Recipes) -> Self | None:
@@ -181,6 +193,12 @@ class Marker:
 def marker_key(hierarchy: str) -> Key:
     """The key of the marker of a hierarchy."""
     return Key(f"kinds/{hierarchy}", MARKER)
+
+
+def named(recipes: Recipes, hierarchy: Hierarchy, levels: Iterable[str]) -> Recipes:
+    """The recipes for nodes of these levels with a class."""
+    names = list(levels)
+    return {name: _naming(recipe, KINDS[name], hierarchy, names) for name, recipe in recipes.items()}
 
 
 def lacking(hierarchy: Hierarchy, marker: Marker | None, kind: NodeKind) -> list[str]:

@@ -15,10 +15,10 @@ from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from store.checking.check import Check
 from store.engine import ReadUsage, Store
-from store.model.keys import Path, node_key
-from store.model.records import Delete, Put, Record
 from store.kinds.cells import Point
 from store.kinds.marker import marker_key
+from store.model.keys import Path, node_key
+from store.model.records import Delete, Put, Record
 from store.writing.move_delete import Move
 from tests.rights.asking import Server, caller
 from tests.store.writing import journaled
