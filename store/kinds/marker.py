@@ -45,6 +45,11 @@ Recipes = Mapping[str, Recipe]
 """What the items of each kind are made of, by its name."""
 
 
+MAX_DECODED = 100  # markers of which the last one is kept decoded, since each edit reads it
+
+_decoded: dict[str, "tuple[Item, Marker]"] = {}
+
+
 class Part(NamedTuple):
     """Of one kind: what its items are `made` of, and what a repair is `making` them of."""
 
@@ -112,13 +117,19 @@ class Marker:
         """The marker in an item, None without one; raises DamagedItem."""
         if item is None:
             return None
+        if (last := _decoded.get(hierarchy)) is not None and last[0] == item:
+            return cast(Self, last[1])
         found = decoded(item, _StoredMarker)
         parts = {
             name: Part(part.made.recipe(hierarchy), part.making.recipe(hierarchy) if part.making else None)
             for name, part in found.kinds.items()
             if name in KINDS
         }
-        return cls(hierarchy, found.n, parts, len(parts) < len(found.kinds))
+        marker = cls(hierarchy, found.n, parts, len(parts) < len(found.kinds))
+        if len(_decoded) >= MAX_DECODED:
+            _decoded.clear()
+        _decoded[hierarchy] = item, marker
+        return marker
 
     @classmethod
     def first(cls, hierarchy: Hierarchy) -> Self:
