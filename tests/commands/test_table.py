@@ -11,6 +11,7 @@ from commands.main import app_of
 from commands.server import _check_store
 from store.connect import open_store, parse_store_url
 from store.errors import BadInput, CladeError, WrongLayout
+from store.metadata.tree_version import LAYOUT
 from tests.commands.importing.test_tables import fill
 from tests.engines import Engine
 from tests.proxy import Proxy, refused
@@ -84,7 +85,7 @@ def test_the_policy_is_json_for_iam() -> None:
 def test_no_command_touches_a_table_of_another_layout(command: list[str], tmp_path) -> None:
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     run("table", "create", "--store", url)
-    asyncio.run(set_layout(url, 3))
+    asyncio.run(set_layout(url, LAYOUT + 1))
     invalid = CliRunner().invoke(app_of(), command, env={"CLADE_STORE": url})
     assert isinstance(invalid.exception, WrongLayout)
     assert "use the version of Clade that wrote it" in str(invalid.exception)
