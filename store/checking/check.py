@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from store.api_keys import PARTITION as KEYS
 from store.api_keys import ApiKey
+from store.checking.deletions import DeletionCheck
 from store.checking.findings import Finding, Fix, counts_text, mismatch, path_text, value_text
 from store.checking.search_items import SearchCheck
 from store.checking.trees_and_ids import OrphanCheck, TreeReader, TreeReport, expiry_of, number_of
@@ -72,6 +73,7 @@ class Check:
         self.searches = {name: SearchCheck(store, one, reads) for name, one in hierarchies.items()}
         self.seen: set[str] = set()  # hierarchies of which there are nodes, by all pages so far
         self._orphans = [OrphanCheck(store, one, reads, at) for one in hierarchies.values()]
+        self._deletions = [DeletionCheck(store, one, reads) for one in hierarchies.values()]
 
     async def findings(self) -> AsyncIterator[Finding]:
         """All findings, as they are made. Raises Damaged where the engine itself finds the table damaged."""
@@ -115,7 +117,8 @@ class Check:
 
     async def orphans(self, page: Sequence[Item]) -> list[Finding]:
         """The findings on the ids of a page."""
-        return [finding for orphans in self._orphans for finding in await orphans.check(page)]
+        checks: list[OrphanCheck | DeletionCheck] = [*self._orphans, *self._deletions]
+        return [finding for one in checks for finding in await one.check(page)]
 
     def others(self, page: Sequence[Item]) -> list[Finding]:
         """The findings on damaged items of a page that nothing can restore, and that are better absent."""
