@@ -119,7 +119,7 @@ async def edited(store: Store, seed: int, count: int) -> None:
     await invariants.check(store)
 
 
-@settings(max_examples=examples(3, 60))
+@settings(max_examples=examples(3, 20))
 @given(st.integers(0, 1 << 32))
 async def test_each_edit_that_deletes_is_one_deletion(seed: int) -> None:
     async with open_store("sqlite://:memory:") as store:
@@ -156,7 +156,7 @@ async def pruned(store: Store, seed: int, rounds: int) -> None:
     assert len(deletions.made) == rounds
 
 
-@settings(max_examples=examples(3, 60))
+@settings(max_examples=examples(3, 20))
 @given(st.integers(0, 1 << 32))
 async def test_what_an_import_prunes_of_a_tree_is_one_deletion(seed: int) -> None:
     async with open_store("sqlite://:memory:") as store:
