@@ -3,7 +3,7 @@ moves that are running with what they hide, the end of a log for indexes that ar
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -12,6 +12,7 @@ from typing import Self, cast
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, CursorExpired, DamagedItem
+from store.kinds.marker import Marker, marker_key
 from store.metadata.moves import PARTITION, Move, move_key
 from store.metadata.tree_version import ActiveMoveRef, Event, LogEntry, Transaction, TreeVersion, decode_moves
 from store.model.decoding import decoded
@@ -28,7 +29,6 @@ from store.model.keys import (
 )
 from store.model.paths import parse_path
 from store.model.records import Item, key_of
-from store.search.marker import Marker, marker_key
 
 PAGE_ITEMS = 1000
 LOG_PAGE_ITEMS = 50  # a log item may have 300 KB
@@ -97,6 +97,13 @@ class Pages:
             self._rest = self._rest.before(last) if self._reverse else self._rest.after(last)
         await asyncio.sleep(0)
         return page
+
+
+async def stored_items(store: Store, keys: Collection[Key], reads: ReadUsage) -> AsyncIterator[tuple[Key, Item | None]]:
+    """The items at many keys, strongly read a page at a time; None where there is none."""
+    async for page in in_chunks([*keys], PAGE_ITEMS):
+        for found in zip(page, await store.get(page, reads, strong=True), strict=True):
+            yield found
 
 
 @dataclass(frozen=True)

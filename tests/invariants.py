@@ -10,10 +10,10 @@ from graph.hierarchies.registry import hierarchies as default_hierarchies
 from store.dynamodb import codec
 from store.dynamodb.store import DynamoDBStore
 from store.engine import Store
+from store.kinds.cells import Point
+from store.kinds.lineage import STEP, MovedNode, Moves, id_hash, moved_id
+from store.kinds.marker import Marker, all_lacking
 from store.model.hierarchy import Hierarchy, SearchScope
-from store.search.cells import Point
-from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_id
-from store.search.marker import Marker, all_lacking
 from store.sqlite.store import SQLiteStore
 from store.sqlite.table import ROW, decode
 from tests.search_model import NodeWords
@@ -62,8 +62,8 @@ class _Table:
         self.versions = {(i["pk"], i["sk"]): i for i in items if i["pk"].startswith("id#") and i["sk"] != "v0"}
         self.words = [item for item in items if item["pk"].startswith("words/")]
         self.cells = [item for item in items if item["pk"].startswith("cells/")]
-        search = [item for item in items if item["pk"].startswith("search/")]
-        self.markers = {item["pk"][7:]: item for item in search if item["sk"] == "-"}
+        search = [item for item in items if item["pk"].startswith("kinds/")]
+        self.markers = {item["pk"][6:]: item for item in search if item["sk"] == "-"}
         self.running = [item for item in search if item["sk"].startswith("~")]
         self.moved = [item for item in search if item["sk"] != "-" and not item["sk"].startswith("~")]
         self.stamps = {item["pk"]: item for item in items if item["sk"] == "!"}
@@ -155,9 +155,9 @@ class _Table:
             found = Marker.of(name, marker)
             assert found is not None
             assert not all_lacking(hierarchies[name], found), f"marker of {name}"
-            assert found.making is None, f"marker of {name}"
+            assert found.is_complete, f"marker of {name}"
             levels = {node["level"] for node in self.nodes.values() if node["pk"].startswith(f"{name}#")}
-            assert levels <= found.made.levels.keys(), f"levels in the marker of {name}"
+            assert all(levels <= one.levels.keys() for one in found.recipes.values()), f"levels in the marker of {name}"
             if hierarchies[name].search is not None:
                 _SearchItems(hierarchies[name], self).check()
             self.check_cells(hierarchies[name])
@@ -189,7 +189,7 @@ class _SearchItems:
         self.hierarchy = hierarchy
         self.search = hierarchy.search
         self.nodes = {key: node for key, node in table.nodes.items() if node["pk"].startswith(f"{hierarchy.name}#")}
-        self.moved = [item for item in table.moved if item["pk"] == f"search/{hierarchy.name}"]
+        self.moved = [item for item in table.moved if item["pk"] == f"kinds/{hierarchy.name}"]
         self.moves = Moves([MovedNode.of(item) for item in self.moved])
         self.items: dict[str, dict[str, dict[str, Any]]] = {node["id"]: {} for node in self.nodes.values()}
         for item in table.words:

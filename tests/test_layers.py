@@ -14,14 +14,14 @@ MAY_IMPORT = {
     | {
         f"store.{name}"
         for name in "cache concurrency connect engine errors metadata.moves metadata.tree_version model "
-        "search.words writing.create_update writing.edit writing.edit_many writing.edit_request writing.move_delete "
+        "kinds.words writing.create_update writing.edit writing.edit_many writing.edit_request writing.move_delete "
         "writing.positions writing.writer".split()
     },
     "commands": {"graph", "resolvers", "store", "clade"},
     "clade": {"graph"},
 }
 ORDER = {
-    "store": "errors cache concurrency output_file model search metadata engine sqlite dynamodb connect "
+    "store": "errors cache concurrency output_file model kinds metadata engine sqlite dynamodb connect "
     "reading api_keys writing checking transfer",
     "resolvers": "access sorting session lists children descendants roots ancestors planner "
     "lookup search pages trees history changes mutations dataloaders",

@@ -1,12 +1,11 @@
 """`clade import`: its arguments and options, and the nodes of a file into the store."""
 
-import csv
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 from typer.core import TyperCommand
 
-from commands.common import HierarchyName, StoreUrl, hierarchy_named, store_url
+from commands.common import HierarchyName, StoreUrl, hierarchy_named
 from commands.output import AsJson
 from store.errors import BadInput, shorten
 
@@ -119,38 +118,6 @@ def import_file(
     """
     # With the formats and the transfer, which the help does without.
     from commands.importing.describe import Given
-    from commands.importing.files import FileOptions, by_id_column
-    from commands.importing.job import ImportJob, run_import
-    from commands.importing.tables import TableOptions
-    from store.model.names import canonical_language
-    from store.transfer.formats.cells import CellFormat
-    from store.transfer.formats.csv import Dialect, delimiter_named
-    from store.transfer.shapes.choice import tree_by
-    from store.transfer.shapes.columns import ColumnOptions
+    from commands.importing.job import run_import
 
-    definition, given, prune = hierarchy_named(hierarchy), Given(context), prune or prune_all
-    if names_only is not None and (prune or moves or describe):
-        raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out.")
-    id_column = None if by is None else by_id_column(by, given.params)
-    if as_json and describe:
-        raise BadInput("--describe prints text; leave --json out.")
-
-    def parsed() -> FileOptions:
-        """The options about a file, to which a description adds some."""
-        of = given.params
-        lists = [of[name] or [] for name in ("levels", "names", "ids", "attributes", "case_insensitive", "names_in")]
-        dialect = Dialect(of["encoding"], delimiter_named(of["delimiter"]), of["quote"])
-        cells = CellFormat.of(of["nulls"] or [], of["numbers"], of["fill_down"] or [])
-        names_of_columns = tuple([name.strip() for name in next(csv.reader([of["column_names"] or ""]), [])])
-        return FileOptions(
-            ColumnOptions(*lists), cells, tree_by(of["tree"]), id_column, (), ignore_unknown,
-            dialect, sheet, of["header_row"], names_of_columns,
-        )  # fmt: skip
-
-    key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
-    table_options = TableOptions(key or [], key_names, read_units, segments, skip or [], ttl, keep_deleted)
-    job = ImportJob(
-        definition, ignore_unknown, store_url(store), prune, prune_all, moves, dry_run, allow_rejects, yes,
-        level_ids, create_parents, as_json, None if names_only is None else canonical_language(names_only),
-    )  # fmt: skip
-    run_import(given, parsed, table_options, job)
+    run_import(Given(context), hierarchy_named(hierarchy))

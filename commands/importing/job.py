@@ -2,65 +2,49 @@
 writes the differences to the store, and reports them.
 """
 
+import csv
 import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from commands import interrupt
-from commands.common import ask, progress
+from commands.common import ask, progress, store_url
 from commands.importing.describe import DESCRIBED_ROWS, Given, check_rejections, check_sample, describe_file
-from commands.importing.files import FileOptions, Source, check_address, shape_of_file, source_at
-from commands.importing.tables import (
-    NO_TEMPLATE,
-    SCHEME,
-    TableOptions,
-    check_table,
-    describe_table,
-    is_table,
-    item_columns,
-    shape_of_table,
-    shape_of_tree,
-    table_at,
-)
+from commands.importing.files import FileOptions, Source, by_id_column, check_address, shape_of_file, source_at
+from commands.importing.tables import NO_TEMPLATE, SCHEME, describe_table, item_columns, skipped, table_at
 from commands.interrupt import interruptible
 from commands.output import by_level, print_json, say
 from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
-from store.engine import Store
+from store.engine import ReadUsage, Store
 from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain, quantity
 from store.metadata.tree_version import Event
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
+from store.model.names import canonical_language
 from store.output_file import output_file
+from store.reading import stored_items
 from store.transfer.by_id import RowsById, names_in
-from store.transfer.formats.cells import PLAIN
-from store.transfer.formats.csv import Dialect
+from store.transfer.formats.cells import PLAIN, CellFormat
+from store.transfer.formats.csv import Dialect, delimiter_named
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
-from store.transfer.load import (
-    LoadResult,
-    arrange_versions,
-    count_pruned,
-    delete_nodes,
-    leave_existing_out,
-    leave_wanted_out,
-    load,
-    stored_keys,
-)
+from store.transfer.load import LoadResult, count_pruned, delete_nodes, load, load_version, prepare
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan, NodesOf
-from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched
-from store.transfer.shapes.columns import NoLevels
+from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched, tree_by
+from store.transfer.shapes.columns import ColumnOptions, NoLevels
 from store.transfer.shapes.parent_tree import ParentTree
 from store.transfer.shapes.shape import Shape
 from store.transfer.tables.items import Items
-from store.transfer.tables.scan import find_export
+from store.transfer.tables.scan import find_export, is_export
 from store.writing.writer import Writer
 
 EXIT_REJECTED = 1
@@ -82,36 +66,28 @@ MAX_REJECTED = 500_000  # whose reasons are in memory
 
 @dataclass
 class ImportJob:
-    """One import: how its nodes go to the store, what is imported, its plan, and the outcome so far.
+    """One import: the parameters of its command, what is imported, its plan, and the outcome so far.
 
-    `taken` are the guesses that are confirmed, with `--yes` (`is_confirmed`) all; `prune_all` confirms that most nodes
-    are removed.
+    `taken` are the guesses that are confirmed, with `--yes` all. In a `language` names are imported, and nothing else.
     """
 
+    given: Given
     hierarchy: Hierarchy
-    ignore_unknown: bool
-    url: str
-    prune: bool
-    prune_all: bool
-    moves: bool
-    dry_run: bool
-    allow_rejects: bool
-    is_confirmed: bool
-    level_ids: bool
-    create_parents: bool
-    as_json: bool = False
-    language: str | None = None  # in which names are imported, and nothing else
-    taken: set[Guess] = field(init=False)
     plan: ImportPlan = field(init=False)
     outcome: LoadResult = field(default_factory=LoadResult)
     source: Source = field(init=False)
     shape: Shape = field(init=False)
-    _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
     _kept: int = 0
     _seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        self.taken = {*Guess} if self.is_confirmed else {Guess.SHAPE} if self.language else set()
+        params = self.given.params
+        self.url = store_url(params["store"])
+        self.prune: bool = params["prune"] or params["prune_all"]
+        self.moves: bool = params["moves"]
+        self.dry_run: bool = params["dry_run"]
+        self.language = None if params["names_only"] is None else canonical_language(params["names_only"])
+        self.taken = {*Guess} if params["yes"] else {Guess.SHAPE} if self.language else set()
 
     def run(self, source: Source, shape: Shape) -> None:
         """Import a source and report it; ends the command with status 1 where rows were rejected.
@@ -120,10 +96,10 @@ class ImportJob:
         """
         self.source, self.shape = source, shape
         self._load_all()
-        self._print_json() if self.as_json else self._report()
+        self._print_json() if self.given.params["as_json"] else self._report()
         if self.dry_run:
             self._check_removals(self.outcome)
-        if self.outcome.rejections and not self.allow_rejects:
+        if self.outcome.rejections and not self.given.params["allow_rejects"]:
             raise typer.Exit(EXIT_REJECTED)
 
     def _load_all(self) -> None:
@@ -132,8 +108,10 @@ class ImportJob:
         try:
             with interruptible(lambda: self._progress("Stopped")):
                 gc.set_threshold(GC_THRESHOLD)
-                if self.shape.tree:
-                    self._spool(self.shape.tree)
+                if tree := self.shape.tree:
+                    tree.create = self.given.params["create_parents"]
+                    with progress("Reading", "rows") as meter:
+                        tree.spool(meter)
                 elif self._by_id is None:
                     self._read()
                 interrupt.run(self._write())
@@ -150,19 +128,13 @@ class ImportJob:
     @property
     def _by_id(self) -> NodesOf | None:
         """The ids of a row, where rows are for the stored nodes that have them."""
-        return names_in(self.language, level_ids=self.level_ids) if self.language else self.shape.by_id
+        level_ids = self.given.params["level_ids"]
+        return names_in(self.language, level_ids=level_ids) if self.language else self.shape.by_id
 
     def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
         """A plan without rows, by the options of the import."""
-        return ImportPlan(
-            self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids,
-            create_parents=self.create_parents, stored=stored,
-        )  # fmt: skip
-
-    def _spool(self, tree: ParentTree) -> None:
-        tree.create = self.create_parents
-        with progress("Reading", "rows") as meter:
-            tree.spool(meter)
+        options = {name: self.given.params[name] for name in ("ignore_unknown", "level_ids", "create_parents")}
+        return ImportPlan(self.hierarchy, **options, stored=stored)
 
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
@@ -191,7 +163,7 @@ class ImportJob:
     def _check_number(self) -> None:
         """Raise BadInput where very many rows are rejected."""
         rejections = self.plan.rejections
-        if len(rejections) > MAX_REJECTED and not self.is_confirmed:
+        if len(rejections) > MAX_REJECTED and not self.given.params["yes"]:
             self.plan.check_ids()
             raise BadInput(
                 f"More than {MAX_REJECTED:,} rows of {self.source.name} are rejected; nothing was imported. "
@@ -200,9 +172,7 @@ class ImportJob:
 
     def _prepare(self) -> None:
         """Prepare the plan for writing, once all rows are in it."""
-        self.plan.check_ids()
-        self._versions = arrange_versions(self.plan)
-        leave_wanted_out(self.plan, prune=self.prune)
+        prepare(self.plan, prune=self.prune)
         gc.freeze()
 
     async def _place(self, tree: ParentTree, store: Store | None) -> None:
@@ -224,19 +194,23 @@ class ImportJob:
                 await self._place(tree, None if self.language else store)
             if by_id is not None:
                 await self._read_by_id(store, by_id)
-            stored = set[Key]()
-            while found := await stored_keys(store, self.plan.unseen):
-                stored |= found
-                self._read(stored)
+            exact = set[Key]()
+            while found := {key async for key, item in stored_items(store, self.plan.unseen, ReadUsage()) if item}:
+                exact |= found
+                self._read(exact)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
-            is_scratch = self.dry_run and bool(self.moves or self._versions or self.plan.deleted)
-            if self.prune and not (self.prune_all or self.dry_run):
+            is_scratch = self.dry_run and bool(self.moves or self.plan.versions or self.plan.deleted)
+            if self.prune and not (self.given.params["prune_all"] or self.dry_run):
                 await self._look_at_removals(store)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
                 if self.moves:
                     await self._move(target, self.outcome)
-                await self._load_versions(target)
-                await self._load(target)
+                with progress("Writing versions", "versions", len(self.plan.versions)) as meter:
+                    for _, version in sorted(self.plan.versions.items()):
+                        await load_version(target, version, self.outcome)
+                        meter(1)
+                with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
+                    await load(target, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
                 self._kept = await delete_nodes(target, self.plan, self.outcome)
 
     async def _look_at_removals(self, store: Store) -> None:
@@ -253,7 +227,8 @@ class ImportJob:
 
     def _check_removals(self, outcome: LoadResult) -> None:
         removed, prunable = outcome.removed.total(), outcome.prunable
-        if self.prune and not self.prune_all and removed > max(MAX_PRUNED, MAX_PRUNED_PART * prunable):
+        is_checked = self.prune and not self.given.params["prune_all"]
+        if is_checked and removed > max(MAX_PRUNED, MAX_PRUNED_PART * prunable):
             raise BadInput(
                 f"{self.source.name} lacks {removed:,} of the {quantity(prunable, 'stored node')} that --prune may "
                 f"remove; nothing {'would be' if self.dry_run else 'was'} written. Was the file cut off? --prune=all "
@@ -261,9 +236,9 @@ class ImportJob:
             )
 
     async def _move(self, store: Store, outcome: LoadResult) -> None:
-        places = self.shape.tree.moving if self.shape.tree else None
-        with progress("Moving", "nodes", len(self.plan.ids if places is None else places)) as meter:
-            await self._moves_on(store, outcome).run(meter)
+        moves = self._moves_on(store, outcome)
+        with progress("Moving", "nodes", len(self.plan.ids if moves.places is None else moves.places)) as meter:
+            await moves.run(meter)
 
     def _moves_on(self, store: Store, outcome: LoadResult) -> ImportMoves:
         from graph.settings import Settings
@@ -271,20 +246,6 @@ class ImportJob:
         writer = Writer(store, Settings().move_timing)
         places = self.shape.tree.moving if self.shape.tree else None
         return ImportMoves(store, writer, self.plan, outcome, places, prune=self.prune)
-
-    async def _load_versions(self, store: Store) -> None:
-        """Write the former versions of nodes, oldest first."""
-        unchanged = self.outcome.unchanged
-        with progress("Writing versions", "versions", len(self._versions)) as meter:
-            for plan, revisions in self._versions:
-                await leave_existing_out(store, plan, revisions)
-                await load(store, plan, self.outcome)
-                self.outcome.unchanged = unchanged  # counts current ones
-                meter(1)
-
-    async def _load(self, store: Store) -> None:
-        with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
-            await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
     def _report(self) -> None:
         """Print the changes, made or planned."""
@@ -301,17 +262,17 @@ class ImportJob:
         if not outcome.written:
             say(f"Nothing {'would change' if self.dry_run else 'changed'}.")
         parents = ", ".join(f"{count:,} {level}" for level, count in outcome.parents.items())
-        for number, sentence in (
+        sentences = (
             (outcome.unchanged, f"unchanged: {outcome.unchanged:,}"),
             (parents, f"parents without a row of their own: {outcome.parents.total():,} ({parents})"),
             (moved := sum(one.moved for one in outcome.rejections), f"not moved: {moved:,}"),
             (kept, f"not removed: {quantity(kept, 'node')}, whose items were deleted, since other items lie below."),
             (rows, f"repeated: {quantity(rows, 'row')} of nodes that another row has; their values were joined."),
             (keys, f"{quantity(keys, 'key')} had invisible characters or blanks, which were removed."),
-        ):
-            if number:
-                say(sentence)
-        for sentence in [*(self.shape.tree.sentences if self.shape.tree else ()), *self.plan.undefined.sentences()]:
+        )
+        notes = self.shape.tree.sentences if self.shape.tree else ()
+        found = [sentence for number, sentence in sentences if number]
+        for sentence in (*found, *notes, *self.plan.undefined.sentences()):
             say(sentence)
         self._report_rejected()
 
@@ -387,40 +348,56 @@ def is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
     """Whether this is a regular file that an import may replace: empty, or begun as one of rejected rows."""
     if target.is_symlink() or not target.is_file():
         return False
-    start = rejected.mark
     with target.open("rb") as file:
-        found = file.read(len(start))
-    return not found or found == start
+        return file.read(len(rejected.mark)) in (b"", rejected.mark)
 
 
-def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: TableOptions, job: ImportJob) -> None:
-    """Import the file or the table of a command, or only describe it; the options about a file are `parsed` anew for
-    each attempt.
+def _file_options(params: Mapping[str, Any], taken: Collection[Guess] = ()) -> FileOptions:
+    """The options about a file, with the guesses that are confirmed; a description adds some to the parameters."""
+    lists = [params[name] or [] for name in ("levels", "names", "ids", "attributes", "case_insensitive", "names_in")]
+    dialect = Dialect(params["encoding"], delimiter_named(params["delimiter"]), params["quote"])
+    cells = CellFormat.of(params["nulls"] or [], params["numbers"], params["fill_down"] or [])
+    names_of_columns = tuple([name.strip() for name in next(csv.reader([params["column_names"] or ""]), [])])
+    by_id = None if params["by"] is None else by_id_column(params["by"], params)
+    return FileOptions(
+        ColumnOptions(*lists), cells, tree_by(params["tree"]), by_id, taken, params["ignore_unknown"],
+        dialect, params["sheet"], params["header_row"], names_of_columns,
+    )  # fmt: skip
+
+
+def run_import(given: Given, hierarchy: Hierarchy) -> None:
+    """Import the file or the table of a command, or only describe it.
 
     A tree by parent ids says where its nodes are now, so that those that are elsewhere are moved.
     """
-    address, options = given.params["file"], parsed()
+    params = given.params
+    if params["names_only"] is not None and any(params[name] for name in ("prune", "prune_all", "moves", "describe")):
+        raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out.")
+    if params["by"] is not None:
+        by_id_column(params["by"], params)
+    if params["as_json"] and params["describe"]:
+        raise BadInput("--describe prints text; leave --json out.")
+    job, address, options = ImportJob(given, hierarchy), params["file"], _file_options(params)
     job.moves = job.moves or (options.tree is not None and options.tree.shape == "parent" and not job.language)
-    if options.tree and job.level_ids:
+    if options.tree and params["level_ids"]:
         raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
-    if address.startswith(SCHEME):
-        return _import_table(given, options, table_options, job)
-    check_address(address, "clade import HIERARCHY - --format csv")
-    if is_table(address, table_options):
-        return _import_table(given, options, table_options, job)
-    if table_options.skip or table_options.ttl or table_options.keep_deleted:
+    if not address.startswith(SCHEME):
+        check_address(address, "clade import HIERARCHY - --format csv")
+    if address.startswith(SCHEME) or params["key"] or is_export(Path(address)):
+        return _import_table(job, options)
+    if params["skip"] or params["ttl"] or params["keep_deleted"]:
         raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
     with source_at(address) as source:
 
         def attempt() -> None:
-            options = replace(parsed(), taken=job.taken)
-            if given.params["describe"]:
+            options = _file_options(params, job.taken)
+            if params["describe"]:
                 return describe_file(given, job.new_plan(), source, options)
             try:
-                shape = shape_of_file(job.hierarchy, source.file, given.params["format_name"], options)
+                shape = shape_of_file(hierarchy, source.file, params["format_name"], options)
             except NoLevels as error:
                 if error.table is not None:
-                    check_unmatched(job.hierarchy, error.table, job.taken)
+                    check_unmatched(hierarchy, error.table, job.taken)
                 raise
             for guess in (*shape.table.guesses, *shape.guesses):
                 say(f"{source.name}: {guess}", err=True)
@@ -430,14 +407,14 @@ def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: T
             shape.forget_first()
             job.run(source, shape)
 
-        _ask(attempt, job, given)
+        _ask(attempt, job)
 
 
-def _ask(attempt: Callable[[], None], job: ImportJob, given: Given) -> None:
+def _ask(attempt: Callable[[], None], job: ImportJob) -> None:
     """Attempt an import or its description. A doubt is a question on a terminal, after which the next attempt takes
     the guess; elsewhere it ends the command. A description takes the options of a doubt instead.
     """
-    describe = given.params["describe"]
+    given, describe = job.given, job.given.params["describe"]
     try:
         while True:
             try:
@@ -453,56 +430,55 @@ def _ask(attempt: Callable[[], None], job: ImportJob, given: Given) -> None:
         given.say()
 
 
-def _import_table(given: Given, options: FileOptions, table_options: TableOptions, job: ImportJob) -> None:
-    hierarchy, address, describe = job.hierarchy, given.params["file"], given.params["describe"]
+def _import_table(job: ImportJob, options: FileOptions) -> None:
+    hierarchy, params = job.hierarchy, job.given.params
+    address, describe, texts = params["file"], params["describe"], params["key"]
     if options != replace(options, cells=PLAIN, dialect=Dialect(), sheet=None, header_row=None, column_names=()):
         raise BadInput(
             "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
             "for files, not for DynamoDB tables."
         )
-    table_options.skipped()  # a wrong option costs no read
+    skipped(params)  # a wrong option costs no read
     if options.by_id:
         raise BadInput("--by id needs a file with ids, not a DynamoDB table; import the table by its keys.")
-    if options.tree and table_options.templates:
+    if options.tree and texts:
         raise BadInput("--key and --tree-by are two ways to say the tree; give one of them.")
-    is_given = bool(table_options.templates or options.columns.levels or options.tree)
+    is_given = bool(texts or options.columns.levels or options.tree)
     if not is_given and not describe:
         if not address.startswith(SCHEME):
             find_export(Path(address))  # a folder that has none needs no template
         raise BadInput(NO_TEMPLATE)
     by_levels = is_given and not options.tree
-    templates, columns = item_columns(hierarchy, options.columns, table_options) if by_levels else ([], [])
+    templates, columns = item_columns(hierarchy, options.columns, texts or ()) if by_levels else ([], [])
     if job.prune and job.dry_run and address.startswith(SCHEME):
         raise BadInput(NO_PRUNE)
     if address.startswith(SCHEME) and not job.dry_run and not describe:
         DynamoDBUrl.parse(address.removeprefix(SCHEME))  # so that a wrong address leaves no store behind
         interrupt.run(_find_store(job.url))
-    with table_at(address, table_options, one_page=job.dry_run or describe) as table:
+    with table_at(params, one_page=job.dry_run or describe) as table:
 
         def attempt() -> None:
             if Guess.EXPIRY in job.taken:
                 table.left_out.keep_unknown()
             if Guess.SHAPE not in job.taken and not options.tree:
-                check_table(hierarchy, table.source.name, table.export, table.left_out)
+                table.check(hierarchy)
             if describe:
-                return describe_table(given, hierarchy, table, table_options, options.columns)
+                return describe_table(job.given, hierarchy, table, options.columns)
             if job.prune and table.export.is_incremental:
                 raise BadInput(NO_PRUNE)
-            is_tree = options.tree is not None
-            shape = (
-                shape_of_tree(hierarchy, table, options)
-                if is_tree
-                else shape_of_table(hierarchy, table, templates, columns, prune=job.prune)
-            )
-            if Guess.SHAPE not in job.taken and not is_tree:
-                check_keys(hierarchy, table.source.name, shape.first)
+            if options.tree:
+                shape = table.by_parents(hierarchy, options)
+            else:
+                shape = table.by_keys(hierarchy, templates, columns, prune=job.prune)
+                if Guess.SHAPE not in job.taken:
+                    check_keys(hierarchy, table.source.name, shape.first)
             try:
                 job.run(table.source, shape)
             finally:
                 for sentence in (shape.reader if isinstance(shape, Items) else table.left_out).sentences():
                     say(sentence, err=True)
 
-        _ask(attempt, job, given)
+        _ask(attempt, job)
 
 
 async def _find_store(url: str) -> None:

@@ -1,11 +1,12 @@
 """`clade import` of DynamoDB tables and of their exports to S3."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from commands import interrupt
 from commands.common import progress
@@ -17,17 +18,17 @@ from store.connect import DynamoDBUrl
 from store.dynamodb.client import DynamoDBClient
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.table import SAMPLE_ROWS, Sample
+from store.transfer.formats.table import SAMPLE_ROWS, Sample, Table
 from store.transfer.rows import ImportPlan
-from store.transfer.shapes.choice import check_keys, shape_of
+from store.transfer.shapes.choice import SHAPES, TREES, check_keys, shape_of
 from store.transfer.shapes.columns import ColumnOptions, LevelColumns, columns
 from store.transfer.shapes.doubts import Look
-from store.transfer.shapes.links import MAX_ROWS, Links
+from store.transfer.shapes.links import MAX_ROWS
 from store.transfer.shapes.shape import Shape
 from store.transfer.tables.items import ItemReader, Items, key_text, plain
-from store.transfer.tables.left_out import LeftOut
+from store.transfer.tables.left_out import JsonItem, LeftOut
 from store.transfer.tables.proposals import Proposal, are_ids, key_attributes, key_candidates, proposals
-from store.transfer.tables.scan import Export, TableScan, export_table, find_export, first_items, is_export
+from store.transfer.tables.scan import Export, TableScan, export_table, find_export, first_items
 from store.transfer.tables.templates import DIVIDER, KeyTemplate
 
 SCHEME = "dynamodb://"
@@ -41,24 +42,16 @@ NO_TEMPLATE = (
 NO_PROPOSAL = "no key says a level, and no attribute is named like a level: write --key or --level yourself."
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """The options about a table: key templates, the names of its keys, how it is scanned, and what is left out."""
+def skipped(params: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The attributes and values of `--skip`. Raises BadInput."""
+    pairs = [text.partition("=") for text in params["skip"] or ()]
+    if wrong := next((name + equals for name, equals, _ in pairs if not (name and equals)), None):
+        raise BadInput(f"--skip {shorten(wrong)} has no attribute and value; use --skip __typename=Order.")
+    return [(name, value) for name, _, value in pairs]
 
-    templates: Sequence[str] = ()
-    keys: Sequence[str] = ()
-    units_per_second: float | None = None
-    segments: int = 4
-    skip: Sequence[str] = ()
-    ttl: str | None = None
-    keep_deleted: bool = False
 
-    def skipped(self) -> list[tuple[str, str]]:
-        """The attributes and values of `--skip`. Raises BadInput."""
-        pairs = [text.partition("=") for text in self.skip]
-        if wrong := next((name + equals for name, equals, _ in pairs if not (name and equals)), None):
-            raise BadInput(f"--skip {shorten(wrong)} has no attribute and value; use --skip __typename=Order.")
-        return [(name, value) for name, _, value in pairs]
+def _given_keys(params: Mapping[str, Any]) -> list[str]:
+    return [name.strip() for name in (params["keys"] or "").split(",") if name.strip()]
 
 
 @dataclass(frozen=True)
@@ -70,24 +63,73 @@ class TableSource:
     left_out: LeftOut
     keys: Sequence[str]
 
+    @property
+    def table(self) -> Table:
+        """The items as the rows of a table."""
+        return export_table(self.export, self.source.name, self.left_out)
 
-def is_table(address: str, options: TableOptions) -> bool:
-    """Whether an address is that of a table or of an export of one."""
-    return bool(address.startswith(SCHEME) or options.templates or is_export(Path(address)))
+    def first_items(self, number: int) -> Iterator[JsonItem]:
+        """The items in the first lines."""
+        return first_items(self.export, number, self.left_out)
+
+    def check(self, hierarchy: Hierarchy) -> None:
+        """Raise Doubt for items of a tree in another shape, such as by ids of parents."""
+        header = list(dict.fromkeys(column for item in self.first_items(SAMPLE_ROWS) for column in item))
+
+        def rows(number: int = MAX_ROWS) -> Iterator[list[str]]:
+            for item in self.first_items(number):
+                yield [key_text(item.get(column)) for column in header]
+
+        first = Sample(header, ((0, row, None, None, "") for row in rows(SAMPLE_ROWS)))
+        for shape in SHAPES:
+            shape.see_table(Look(hierarchy, self.source.name, first, rows))
+
+    def by_parents(self, hierarchy: Hierarchy, options: FileOptions) -> Shape:
+        """The shape of a table whose items name their parents. Raises BadInput."""
+        if self.export.is_incremental:
+            raise BadInput("--tree-by needs a whole table; this export has only what changed.")
+        if options.tree and TREES[options.tree.shape][0].needs_order:
+            raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
+        shape = shape_of(hierarchy, self.table, options)
+        for guess in shape.guesses:
+            say(f"{self.source.name}: {guess}", err=True)
+        return shape
+
+    def by_keys(
+        self, hierarchy: Hierarchy, templates: Sequence[KeyTemplate], columns: Sequence[LevelColumns],
+        *, prune: bool = False,
+    ) -> Items:  # fmt: skip
+        """The shape of a table by its keys. Raises BadInput where these are unclear."""
+        keys = self.keys if self.keys or not templates else self._matching_keys(hierarchy, templates)
+        reader = ItemReader(hierarchy, templates, keys, columns, self.left_out, prune, self.export.is_incremental)
+        return Items(reader, self.table)
+
+    def _matching_keys(self, hierarchy: Hierarchy, templates: Sequence[KeyTemplate]) -> Sequence[str]:
+        """The names of the keys of a sample that match. Raises BadInput if they are unclear."""
+        items = [*self.first_items(SAMPLE_ITEMS)]
+        length = 2 if any(template.has_sort_key for template in templates) else 1
+        candidates = dict.fromkeys(pair[:length] for pair in key_attributes(items))
+        readers = [ItemReader(hierarchy, templates, names) for names in candidates]
+        counts = [sum(reader.match(item) is not None for item in items) for reader in readers]
+        best = max(counts, default=0)
+        if not best or counts.count(best) > 1:
+            raise BadInput("The names of the key attributes are unclear; add --keys, such as --keys PK,SK.")
+        return readers[counts.index(best)].keys
 
 
 @contextmanager
-def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator[TableSource]:
-    """The table at an address while the block runs: scanned to files, with `one_page` its first items alone."""
+def table_at(params: Mapping[str, Any], *, one_page: bool) -> Iterator[TableSource]:
+    """The table of a command while the block runs: scanned to files, with `one_page` its first items alone."""
+    address = params["file"]
     with ExitStack() as stack:
         if address.startswith(SCHEME):
             url = DynamoDBUrl.parse(address.removeprefix(SCHEME))
             # Large tables need a disk, and the folder of temporary files may be in memory.
             folder = TemporaryDirectory(prefix=f"{url.table[:200]}.scan-", dir=None if one_page else Path())
             top = Path(stack.enter_context(folder))
-            files = [top / f"{number}.json" for number in range(1 if one_page else options.segments)]
+            files = [top / f"{number}.json" for number in range(1 if one_page else params["segments"])]
             with interruptible(lambda: "Stopped: nothing was imported."):
-                scan = interrupt.run(_scan(url, files, options, one_page=one_page))
+                scan = interrupt.run(_scan(url, files, params, one_page=one_page))
             export, keys, expiry = Export([(file, None) for file in files], url.table), scan.keys, scan.expiry
             at, is_part = scan.client.now(), one_page
         else:
@@ -97,19 +139,19 @@ def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator
         source = Source(Path(f"{export.table or 'export'}.json"), export.table or address, Path())
         if Path(address).is_file() and not export.table:
             source = Source(Path(address), Path(address).name, Path(address).parent)
-        expiry, skip = options.ttl or expiry, options.skipped()
-        required = [*([options.ttl] if options.ttl else []), *(name for name, _ in skip)]
-        left_out = LeftOut(skip, expiry, at, options.keep_deleted, [] if is_part else required)
-        yield TableSource(source, export, left_out, options.keys or keys)
+        ttl, skip = params["ttl"], skipped(params)
+        required = [*([ttl] if ttl else []), *(name for name, _ in skip)]
+        left_out = LeftOut(skip, ttl or expiry, at, params["keep_deleted"], [] if is_part else required)
+        yield TableSource(source, export, left_out, _given_keys(params) or keys)
 
 
 def item_columns(
-    hierarchy: Hierarchy, given: ColumnOptions, options: TableOptions
+    hierarchy: Hierarchy, given: ColumnOptions, texts: Sequence[str]
 ) -> tuple[list[KeyTemplate], list[LevelColumns]]:
     """The key templates and the columns of a table, before a scan costs units. Raises BadInput for a wrong option."""
     if given.case_insensitive:
         raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
-    templates = [KeyTemplate(hierarchy, text) for text in options.templates]
+    templates = [KeyTemplate(hierarchy, text) for text in texts]
     found = columns(hierarchy, given, (level for template in templates for level in template.levels))
     values = {(own.level, *own.values) for own in found}
     if any(own.paths and own.paths.each for own in found) or len(values) > len({own.level for own in found}):
@@ -117,51 +159,14 @@ def item_columns(
     return templates, found
 
 
-def shape_of_table(
-    hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate], columns: Sequence[LevelColumns],
-    *, prune: bool = False,
-) -> Items:  # fmt: skip
-    """The shape of a table by its keys. Raises BadInput where these are unclear."""
-    keys = _keys(hierarchy, table, templates)
-    reader = ItemReader(hierarchy, templates, keys, columns, table.left_out, prune, table.export.is_incremental)
-    return Items(reader, export_table(table.export, table.source.name, table.left_out))
-
-
-def shape_of_tree(hierarchy: Hierarchy, table: TableSource, options: FileOptions) -> Shape:
-    """The shape of a table whose items name their parents. Raises BadInput."""
-    if table.export.is_incremental:
-        raise BadInput("--tree-by needs a whole table; this export has only what changed.")
-    if options.tree and options.tree.shape not in Links.trees:
-        raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
-    shape = shape_of(hierarchy, export_table(table.export, table.source.name, table.left_out), options)
-    for guess in shape.guesses:
-        say(f"{table.source.name}: {guess}", err=True)
-    return shape
-
-
-def check_table(hierarchy: Hierarchy, name: str, export: Export, left_out: LeftOut) -> None:
-    """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
-    sample = [*first_items(export, SAMPLE_ROWS, left_out)]
-    header = list(dict.fromkeys(column for item in sample for column in item))
-
-    def rows(number: int = MAX_ROWS) -> Iterator[list[str]]:
-        for item in first_items(export, number, left_out):
-            yield [key_text(item.get(column)) for column in header]
-
-    first = Sample(header, ((0, row, None, None, "") for row in rows(SAMPLE_ROWS)))
-    Links.see_table(Look(hierarchy, name, first, rows))
-
-
-def describe_table(
-    given: Given, hierarchy: Hierarchy, table: TableSource, options: TableOptions, columns: ColumnOptions
-) -> None:
+def describe_table(given: Given, hierarchy: Hierarchy, table: TableSource, columns: ColumnOptions) -> None:
     """Say keys of a sample, what becomes of each attribute, and a command that has passed the checks of an import.
 
     Raises BadInput where each command would reject most of the sample.
     """
     left_out, source = table.left_out, table.source.name
     left_out.clear()
-    items = [*first_items(table.export, SAMPLE_ITEMS, left_out)]
+    items = [*table.first_items(SAMPLE_ITEMS)]
     if not items:
         raise BadInput(f"{source} has no items to describe.")
     left_out.ask()
@@ -170,8 +175,8 @@ def describe_table(
         f"{source}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(names) or 'unknown'}"
     )
     given.said += [f"  {' / '.join(key_text(item.get(name)) for name in names)}" for item in items[:SHOWN_KEYS]]
-    found = [Proposal(table.keys, options.templates, columns)]
-    if not options.templates and not columns.levels:
+    found = [Proposal(table.keys, given.params["key"] or (), columns)]
+    if not given.params["key"] and not columns.levels:
         found = proposals(hierarchy, items, table.keys)
     values = [key_text(item.get(names[0])) for item in items] if names else []
     if values and are_ids(values) and not (found and found[0].templates):
@@ -179,9 +184,8 @@ def describe_table(
     reason = ""
     for proposal in found:
         try:
-            tried = replace(options, templates=proposal.templates)
-            templates, levels = item_columns(hierarchy, proposal.columns, tried)
-            shape = shape_of_table(hierarchy, replace(table, keys=proposal.keys), templates, levels)
+            templates, levels = item_columns(hierarchy, proposal.columns, proposal.templates)
+            shape = replace(table, keys=proposal.keys).by_keys(hierarchy, templates, levels)
             check_keys(hierarchy, source, shape.first)
             rejected = check_sample(ImportPlan(hierarchy), source, shape.rows())
             break
@@ -198,30 +202,16 @@ def describe_table(
     describe_columns(given.said, Sample(header, ((0, row, None, None, "") for row in cells)), places)
     given.said += [*([rejected] if rejected else []), *left_out.sentences()]
     is_known = given.params["file"].startswith(SCHEME) and proposal.keys == table.keys
-    keys = [("--keys", ",".join(shape.reader.keys))] if proposal.templates and not (is_known or options.keys) else []
+    has_keys = is_known or not proposal.templates or _given_keys(given.params)
+    keys = [] if has_keys else [("--keys", ",".join(shape.reader.keys))]
     given.propose([*keys, *(("--key", text) for text in proposal.templates), *proposal.columns.pairs()])
 
 
-def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate]) -> Sequence[str]:
-    """The names of the keys; where they are not known, those of a sample that match. Raises BadInput if unclear."""
-    if table.keys or not templates:
-        return table.keys
-    items = [*first_items(table.export, SAMPLE_ITEMS, table.left_out)]
-    length = 2 if any(template.has_sort_key for template in templates) else 1
-    candidates = dict.fromkeys(pair[:length] for pair in key_attributes(items))
-    readers = [ItemReader(hierarchy, templates, names) for names in candidates]
-    counts = [sum(reader.match(item) is not None for item in items) for reader in readers]
-    best = max(counts, default=0)
-    if not best or counts.count(best) > 1:
-        raise BadInput("The names of the key attributes are unclear; add --keys, such as --keys PK,SK.")
-    return readers[counts.index(best)].keys
-
-
-async def _scan(url: DynamoDBUrl, files: Sequence[Path], options: TableOptions, *, one_page: bool) -> TableScan:
+async def _scan(url: DynamoDBUrl, files: Sequence[Path], params: Mapping[str, Any], *, one_page: bool) -> TableScan:
     """Scan a table to files, a segment to each, or its first page alone; the units are printed."""
     async with DynamoDBClient(url.table, url.region, url.endpoint) as client:
-        scan = TableScan(client, options.units_per_second)
-        await scan.describe(with_expiry=not options.ttl and not options.keep_deleted)
+        scan = TableScan(client, params["read_units"])
+        await scan.describe(with_expiry=not params["ttl"] and not params["keep_deleted"])
         if scan.expiry is None:
             say(
                 f"The time to live of {url.table} is unknown, since DescribeTimeToLive is not allowed; --ttl names it.",

@@ -12,8 +12,8 @@ from graph.types.nodes import HierarchyTypes
 from resolvers.search.finder import MAX_HITS, FoundPage, Selected
 from resolvers.search.words import SearchArguments, search
 from resolvers.session.request import Request
+from store.kinds.words import SearchText
 from store.model.paths import parse_path
-from store.search.words import SearchText
 
 _FIRST = argument("first", int, f"Maximum number of nodes, up to {MAX_HITS}.", default=10)
 _UNDER = argument("under", Path | None, "Only nodes below the node with this path.")

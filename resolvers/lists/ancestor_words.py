@@ -18,9 +18,9 @@ from resolvers.sorting.conditions import Condition
 from resolvers.sorting.search_comparison import BY_ANCESTORS, Met, SearchComparison, searches_in, with_searches
 from store.concurrency import in_chunks
 from store.errors import BudgetExceeded
+from store.kinds.words import Words
 from store.model.keys import Key, ancestor_keys
 from store.model.records import Record
-from store.search.words import Words
 
 MAX_ANCESTORS = 1_000  # of all nodes of these lists with the first word: ten requests
 MATCHED_A_CHUNK = 20  # nodes between two points at which the event loop may run others

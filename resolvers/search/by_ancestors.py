@@ -18,12 +18,12 @@ from resolvers.session.budget import raise_first_error
 from resolvers.session.request import Request
 from resolvers.sorting.search_comparison import Met, SearchComparison
 from store.concurrency import in_chunks
+from store.kinds.lineage import id_hash, steps
+from store.kinds.registry import KINDS
+from store.kinds.words import WordItem, WordKind, Words
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, ancestor_keys, parent_sort_key
 from store.model.records import Record
-from store.search.lineage import id_hash, steps
-from store.search.marker import asked
-from store.search.words import WordItem, Words
 
 MAX_LOST = 100  # parents whose place is looked up
 
@@ -34,7 +34,9 @@ class ByAncestors:
     def __init__(self, request: Request, hierarchy: Hierarchy, where: SearchComparison, most: int) -> None:
         """At most `most` ancestors are read for items."""
         self._request, self._hierarchy, self._most = request, hierarchy, most
-        self._searched = {name: asked(hierarchy, name).words or () for name in hierarchy.levels}
+        self._searched = {
+            name: KINDS[WordKind.name].asked(hierarchy, name).attributes or () for name in hierarchy.levels
+        }
         self._met: dict[Key, Met] = {}
         self._ids: dict[Key, str] = {}  # of these ancestors, as lineages have them
         self.where = replace(where, above=self._met)

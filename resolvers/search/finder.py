@@ -3,9 +3,9 @@ the partitions of its items, and the reads of hits.
 
 | what is known of the items | index | key condition |
 | --- | --- | --- |
-| marker, moved nodes, running moves | table | `pk = "search/location"` |
-| of one tree: marker | table | key `("search/drive", "-")` |
-| of one tree: moved nodes | table | `pk = "search/drive" AND begins_with(sk, "Xy12aBdrive:")` |
+| marker, moved nodes, running moves | table | `pk = "kinds/location"` |
+| of one tree: marker | table | key `("kinds/drive", "-")` |
+| of one tree: moved nodes | table | `pk = "kinds/drive" AND begins_with(sk, "Xy12aBdrive:")` |
 
 A caller who may read a part is served from what is hers alone, so that no limit is shared with what she may not see,
 and nothing of it can be told: by all nodes of a small part, or by the items of a tree that is hers.
@@ -29,15 +29,16 @@ from resolvers.session.request import Request
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, NotIndexed
+from store.kinds.items import index_range
+from store.kinds.lineage import RUNNING, Lineage, MovedNode, Moves, id_hash, moved_nodes, steps
+from store.kinds.marker import Marker, all_lacking, lacking, marker_key, missing_text
+from store.kinds.registry import KINDS, is_asked
+from store.kinds.words import is_by_tree, partition
 from store.metadata.moves import MARGIN_SECONDS
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, KeyRange, Path, node_key, tree_version_key
 from store.model.records import Item, Record
-from store.search.items import index_range
-from store.search.lineage import RUNNING, Lineage, MovedNode, Moves, id_hash, moved_nodes, steps
-from store.search.marker import Kind, Marker, all_lacking, is_by_tree, is_indexed, lacking, marker_key, missing_text
-from store.search.words import partition
 
 MAX_MOVED = 1_000  # nodes; where more were moved, repair makes their items unnecessary
 MAX_HITS = 100
@@ -53,9 +54,9 @@ class SearchIndex(NamedTuple):
 
     moves: Moves | None
     is_moving: bool
-    lacks: Mapping[Kind, Sequence[str]]
+    lacks: Mapping[str, Sequence[str]]
 
-    def check(self, hierarchy: Hierarchy, kind: Kind) -> None:
+    def check(self, hierarchy: Hierarchy, kind: str) -> None:
         """Raise NotIndexed where items of a kind are missing."""
         if found := self.lacks[kind]:
             raise NotIndexed(missing_text(hierarchy.name, found))
@@ -106,20 +107,20 @@ async def _read(request: Request, hierarchy: Hierarchy) -> SearchIndex:
     return SearchIndex(Moves(moved), is_moving, lacks)
 
 
-async def _lacks(request: Request, hierarchy: Hierarchy, item: Item | None) -> dict[Kind, Sequence[str]]:
+async def _lacks(request: Request, hierarchy: Hierarchy, item: Item | None) -> dict[str, Sequence[str]]:
     """What search items are missing of each kind, by the marker or, where there is none, if there were ever nodes."""
     if item is None:
         key = tree_version_key(hierarchy.name)
         (version,) = (await request.state.strong_items([key])).values()
         if not TreeVersion.of(hierarchy.name, version).number:
-            return {kind: [] for kind in Kind}
+            return {name: [] for name in KINDS}
     marker = Marker.of(hierarchy.name, item)
-    return {kind: lacking(hierarchy, marker, kind) for kind in Kind}
+    return {name: lacking(hierarchy, marker, kind) for name, kind in KINDS.items()}
 
 
 async def missing_items(store: Store, hierarchies: Iterable[Hierarchy]) -> list[str]:
     """A sentence for each hierarchy of whose search items some are missing. Raises DamagedItem."""
-    searched = [one for one in hierarchies if is_indexed(one)]
+    searched = [one for one in hierarchies if is_asked(one)]
     keys = [key for one in searched for key in (marker_key(one.name), tree_version_key(one.name))]
     items = await store.get(keys, ReadUsage(), strong=True) if keys else []
     found = []
@@ -243,7 +244,7 @@ A = TypeVar("A", bound=Arguments)
 
 
 class Finder(ABC, Generic[A]):
-    """One kind of search, by items whose partition keys begin with a `prefix`.
+    """One kind of search, by the items of a `kind`, with whose name their partition keys begin.
 
     A class may search less than the items hold, which another version of it searches: then a search leaves out what
     only that one finds before it counts or limits anything, so that it finds what it would with items of its own.
@@ -259,8 +260,7 @@ class Finder(ABC, Generic[A]):
     node. So they do for a caller who may read a part, if they are all hers; all nodes of a small part are read instead.
     """
 
-    kind: ClassVar[Kind]
-    prefix: ClassVar[str]
+    kind: ClassVar[str]
 
     def __init__(self, request: Request, hierarchy: Hierarchy, asked: A, selected: Selected) -> None:
         self._request, self._hierarchy, self._asked, self._selected = request, hierarchy, asked, selected
@@ -320,7 +320,7 @@ class Finder(ABC, Generic[A]):
             )
             read = await self.items(self.ranges(base, Reading.ONLY)) if subtrees else []
         else:
-            base = partition(self._hierarchy.name, "", self.prefix)
+            base = partition(self._hierarchy.name, "", self.kind)
             below = [read_subtree(self._request, self._hierarchy.name, asked.under)] if asked.under else []
             reads = self._reads(self.ranges(base, Reading.FIRST))
             found, *read = await self._request.scheduler.gather_all([index, *below, *reads])
@@ -346,7 +346,7 @@ class Finder(ABC, Generic[A]):
         if root is None or len(subtrees) > 1:
             raise self._too_large(subtrees)
         root_hash = id_hash(root.id)
-        reads = self._reads(self.ranges(partition(self._hierarchy.name, root_hash, self.prefix), Reading.ONLY))
+        reads = self._reads(self.ranges(partition(self._hierarchy.name, root_hash, self.kind), Reading.ONLY))
         index, *read = await self._request.scheduler.gather_all(
             [_read_tree_index(request, self._hierarchy, root_hash), *reads]
         )
@@ -398,7 +398,7 @@ class Finder(ABC, Generic[A]):
         )
         if found and found[0].record.pk != key.pk:  # at a former path
             root_id = await self._id_at(Key(found[0].record.pk, "#"))
-        return found if root_id else [], partition(self._hierarchy.name, id_hash(root_id), self.prefix)
+        return found if root_id else [], partition(self._hierarchy.name, id_hash(root_id), self.kind)
 
     async def _id_at(self, key: Key) -> str:
         """The id of a root, which grants may hide, and which the caller does not see here; empty if there is none."""

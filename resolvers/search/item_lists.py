@@ -3,7 +3,7 @@
 | round | read | index | key condition | limit |
 | --- | --- | --- | --- | --- |
 | 1 | items of a kind | table | `near_list.py`, `search_list.py` | 6,000 of a range |
-| 1 | what is known of moves | table | `pk = "search/location"`, where it was not read a second ago | 1,002 |
+| 1 | what is known of moves | table | `pk = "kinds/location"`, where it was not read a second ago | 1,002 |
 | 2 | nodes | table | keys of the nodes | 100 a request |
 | 3, 4 | those that are elsewhere | table | keys of their ids, then of the nodes | 100 a request |
 
@@ -26,11 +26,10 @@ from resolvers.search.pointers import Pointer, pointed_nodes
 from resolvers.session.request import Request
 from store.engine import LEAST_UNITS
 from store.errors import BudgetExceeded
+from store.kinds.lineage import id_hash
+from store.kinds.words import is_by_tree, partition
 from store.model.keys import Key, KeyRange
 from store.model.records import Item, Record
-from store.search.lineage import id_hash
-from store.search.marker import Kind, is_by_tree
-from store.search.words import partition
 
 MIN_NODES = 1_000  # of a list; a shorter one is cached whole
 MAX_ITEMS = 6_000  # of a range; so those of places are mostly one page of at most 1 MB
@@ -41,14 +40,13 @@ P = TypeVar("P", bound=Pointer)
 
 
 class ItemList(ABC, Generic[P]):
-    """One list by the items of one kind, whose partition keys begin with a `prefix`.
+    """One list by the items of one `kind`, with whose name their partition keys begin.
 
     `identity` is equal for conditions that the same items belong to; `fact` and `way_out` are what messages say where
     these are too many.
     """
 
-    kind: ClassVar[Kind]
-    prefix: ClassVar[str]
+    kind: ClassVar[str]
     way_out: ClassVar[str]
 
     def __init__(self, request: Request, requested: ListRequest) -> None:
@@ -107,7 +105,7 @@ class ItemList(ABC, Generic[P]):
 
     async def _read(self, tree: str, limit: int, *, is_below: bool) -> tuple[SearchIndex, list[P] | None]:
         """What is known of the items of a hierarchy, and those that match; None where a range has more than `limit`."""
-        state, base = self.request.state, partition(self.hierarchy.name, tree, self.prefix)
+        state, base = self.request.state, partition(self.hierarchy.name, tree, self.kind)
         reads = [state.items_in(span, limit=limit, current=False) for span in self.ranges(base)]
         index = read_index(self.request, self.hierarchy, current=is_below)
         known, *read = await self.request.scheduler.gather_all([index, *reads])

@@ -12,10 +12,9 @@ from resolvers.search.item_lists import ItemList
 from resolvers.session.request import Request
 from resolvers.sorting.near import NearComparison
 from store.concurrency import in_chunks
+from store.kinds.cells import CellItem, CellKind, cover, run_range
 from store.model.keys import KeyRange
 from store.model.records import Item
-from store.search.cells import CellItem, cover, run_range
-from store.search.marker import Kind
 
 MAX_KILOMETERS = 200  # of a circle; the cells of a wider one hold much of most lists, but not of those over all trees
 MAX_RUNS = 7  # Queries of one list
@@ -24,7 +23,7 @@ MAX_RUNS = 7  # Queries of one list
 class NearList(ItemList[CellItem]):
     """One list, whose nodes lie in a circle of at most MAX_KILOMETERS."""
 
-    kind, prefix = Kind.PLACES, "cells"
+    kind = CellKind.name
     way_out = "give fewer kilometers"
 
     def __init__(self, request: Request, requested: ListRequest, near: NearComparison) -> None:

@@ -14,16 +14,15 @@ from resolvers.search.item_lists import ItemList
 from resolvers.session.request import Request
 from resolvers.sorting.search_comparison import BY_ANCESTORS, SearchComparison
 from store.concurrency import in_chunks
+from store.kinds.words import WordItem, WordKind, by_text
 from store.model.keys import KeyRange
 from store.model.records import Item
-from store.search.marker import Kind
-from store.search.words import WordItem, by_text
 
 
 class SearchList(ItemList[WordItem]):
     """One list, whose nodes match a text that has a word."""
 
-    kind, prefix = Kind.WORDS, "words"
+    kind = WordKind.name
     way_out = "write a longer word, or search below a node with fewer below it"
 
     def __init__(self, request: Request, requested: ListRequest, search: SearchComparison) -> None:

@@ -43,12 +43,11 @@ from resolvers.search.finder import (
 from resolvers.session.request import Request
 from resolvers.sorting.search_comparison import BY_ANCESTORS, Relevance, SearchComparison
 from store.concurrency import in_chunks
+from store.kinds.words import SearchText, WordItem, WordKind, by_text, by_weight, is_group
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, KeyRange, ancestor_keys
 from store.model.names import lookup
 from store.model.records import Item, Record
-from store.search.marker import Kind
-from store.search.words import SearchText, WordItem, by_text, by_weight, is_group
 
 MAX_UNITS = 50.0  # for items, beside the units of hits
 ITEMS_A_UNIT = 35  # of some 220 bytes, read eventually consistent
@@ -112,7 +111,7 @@ async def search(
 class _Search(Finder[SearchArguments]):
     """One search by words."""
 
-    kind, prefix = Kind.WORDS, "words"
+    kind = WordKind.name
 
     def __init__(self, request: Request, hierarchy: Hierarchy, asked: SearchArguments, selected: Selected) -> None:
         super().__init__(request, hierarchy, asked, selected)

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from resolvers.sorting.conditions import DEAR, Condition, ConditionParser, direct_parts
 from resolvers.sorting.values import NodeValue
 from store.errors import BadInput
+from store.kinds.cells import Point, point_of
+from store.kinds.recipe import number_names
 from store.model.attributes import Kind
 from store.model.hierarchy import Hierarchy
 from store.model.records import Record
-from store.search.cells import Point, point_of
-from store.search.marker import number_names
 
 MAX_KILOMETERS = 2_000
 _BOUNDS = {"latitude": (-90, 90), "longitude": (-360, 360), "kilometers": (0, MAX_KILOMETERS)}

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 from resolvers.sorting.conditions import DEAR, Combination, Condition, ConditionParser, Test, direct_parts
 from resolvers.sorting.values import NodeValue
 from store.errors import BadInput
+from store.kinds.words import SearchText, Words, weight_of
 from store.model.attributes import Kind
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, ancestor_keys
 from store.model.names import lookup
 from store.model.records import Record
-from store.search.words import SearchText, Words, weight_of
 
 BY_ANCESTORS = 3  # the match of a node that lacks some of the words, which its ancestors may have
 

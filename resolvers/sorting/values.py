@@ -2,7 +2,7 @@
 
 Text compares *folded* (`store/model/letters.py`): without case, accents and strokes, so that Évora sorts next to Evora
 and Łódź next to Lodz in every language. Not every installation of Python has another collation. Search folds further
-(`store/search/words.py`): it also removes punctuation, and vowel signs such as those of Hindi, which distinguish names
+(`store/kinds/words.py`): it also removes punctuation, and vowel signs such as those of Hindi, which distinguish names
 here.
 """
 

@@ -80,11 +80,7 @@ class Check:
         await self.store.check_integrity()
         rootless: set[str] = set()
         before = {name: await one.check_marker(has_nodes=True) for name, one in self.searches.items()}
-        searched = {
-            name
-            for name, one in self.searches.items()
-            if (marker := one.marker) is not None and marker.making is None and marker.made.is_made
-        }
+        searched = {name for name, one in self.searches.items() if one.marker is not None and one.marker.is_complete}
         async for page in self.pages():
             for finding in [*await self.orphans(page), *self.others(page)]:
                 yield finding

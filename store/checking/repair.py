@@ -10,7 +10,6 @@ trees with their search items, for which id records are rewritten; then ids with
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple, cast
 
 from store.checking.check import Check as TableCheck
@@ -20,14 +19,14 @@ from store.checking.trees_and_ids import TreeReport, expiry_of, number_of
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, DamagedItem, rfc3339
+from store.kinds.kind import Located
+from store.kinds.marker import Marker, Recipes, marker_key, named, targets
 from store.metadata.history import REDIRECTS
 from store.metadata.moves import MoveTiming
 from store.metadata.tree_version import TreeVersion, encode_moves, log_item
 from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, hierarchy_of, tree_version_key
 from store.model.records import ABSENT, Check, Delete, Item, Put, canonical_item, size_of
-from store.search.items import Located
-from store.search.marker import Marker, Recipe, marker_key, target
 from store.writing.move_worker import MoveWorker
 from store.writing.transaction import Step, in_transactions
 
@@ -268,7 +267,7 @@ class SearchRepair:
         self._raise_version = raise_version
         self._grace = grace
         self._found: dict[str, Finding] = {}  # on the markers
-        self._targets: dict[str, Recipe] = {}  # of hierarchies whose items are not complete
+        self._targets: dict[str, Recipes] = {}  # of hierarchies whose items are not complete
         self._is_first_pass = True
         self.incomplete: set[str] = set()
         self._written = 0
@@ -299,22 +298,20 @@ class SearchRepair:
             marker = Marker.of(name, item)
         except DamagedItem:
             marker = None
-        if not search.is_indexed:
+        if not search.is_asked:
             await self._store.commit([Delete(key, {"n": (item or {}).get("n")})])
             search.marker = None
             return True
-        wanted = self._targets[name] = target(search.hierarchy, marker)
-        if marker is not None:
-            put = (begun := marker.begun(wanted)).put()
-        else:
-            put = (begun := Marker.begin(wanted)).put()
-            put = Put(put.item, ABSENT if item is None else {one: item.get(one) for one in ("n", "made", "making")})
+        wanted = self._targets[name] = targets(search.hierarchy, marker)
+        put = (begun := (marker or Marker(name, 0, {})).begun(wanted)).put()
+        if marker is None:
+            put = Put(put.item, ABSENT if item is None else {one: item.get(one) for one in ("n", "kinds")})
         if begun != marker:
             await self._store.commit([put])
         await search.read_marker()
         with contextlib.suppress(DamagedItem):  # which the repair of the roots writes anew
             await self._raise_version(name)
-        return marker is not None and begun.made != marker.made
+        return marker is not None and any(begun.parts[one].made != part.made for one, part in marker.parts.items())
 
     async def tree(self, pk: str) -> AsyncIterator[RepairResult]:
         """Write the items of all nodes of a tree that are not as they are made now."""
@@ -327,7 +324,7 @@ class SearchRepair:
             try:
                 if not is_raised:
                     version, is_raised = await self._raise_version(pk), True
-                    if version.moves and self._targets[name].by_tree:
+                    if version.moves and any(one.by_tree for one in self._targets[name].values()):
                         problem = "the search items were not all written, since a large move is running; repair again "
                         problem += "when it has ended"
                         self.incomplete.add(name)
@@ -348,14 +345,13 @@ class SearchRepair:
 
     async def _named(self, search: SearchCheck, page: NodesPage) -> bool:
         """Whether the marker had to be written, since it did not name the level of a node."""
-        levels = {node.record.level for node in page.nodes} - page.marker.recipe.levels.keys()
-        if not levels:
+        levels = {node.record.level for node in page.nodes}
+        added = page.marker.adding(search.hierarchy, levels)
+        if added is page.marker:
             return False
+        await self._store.commit([added.put()])
         name = search.hierarchy.name
-        wanted = page.marker.recipe.naming(search.hierarchy, levels)
-        made = page.marker.made.with_nothing(levels)
-        await self._store.commit([replace(page.marker, made=made, making=wanted).put()])
-        self._targets[name] = self._targets.get(name, page.marker.recipe).naming(search.hierarchy, levels)
+        self._targets[name] = named(self._targets.get(name, added.recipes), search.hierarchy, levels)
         return True
 
     async def _write(self, search: SearchCheck, pk: str, page: NodesPage) -> AsyncIterator[Finding]:

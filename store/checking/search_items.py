@@ -18,16 +18,16 @@ from store.checking.findings import Finding, Fix, path_text
 from store.checking.trees_and_ids import number_of
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem, quantity, shorten
+from store.kinds.items import located, moved_keys, node_items
+from store.kinds.kind import Located, NodeKind
+from store.kinds.lineage import STEP, MovedNode, Moves, id_hash, moved_id, moved_nodes
+from store.kinds.marker import Marker, Recipes, all_lacking, marker_key
+from store.kinds.registry import KINDS, is_asked
 from store.metadata.history import id_record_key
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key, subtree, tree_version_key
 from store.model.records import Change, Check, Item, Put, Record, key_of
 from store.reading import Pages, registered_moves
-from store.search.cells import CellItem
-from store.search.items import Located, located, search_items
-from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_id, moved_key, moved_nodes
-from store.search.marker import Marker, Recipe, all_lacking, is_indexed, marker_key
-from store.search.words import WordItem
 
 PAGE_NODES = 200  # some thousand items at most
 ATTEMPTS = 10  # to read a page while nobody writes to its tree
@@ -66,7 +66,7 @@ class SearchCheck:
     def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> None:
         self.store = store
         self.hierarchy = hierarchy
-        self.is_indexed = is_indexed(hierarchy)
+        self.is_asked = is_asked(hierarchy)
         self.marker: Marker | None = None
         self._key = marker_key(hierarchy.name)
         self._reads = reads
@@ -82,7 +82,7 @@ class SearchCheck:
             marker = self._note(item)
         except DamagedItem as error:
             return Finding(name, "", f"the marker of the search items is damaged, {error.problem}; {outcome}")
-        if not self.is_indexed:
+        if not self.is_asked:
             problem = (
                 "its class has no search= and no location=, but search items are stored; clade repair removes them"
             )
@@ -94,7 +94,7 @@ class SearchCheck:
         if lacks := all_lacking(self.hierarchy, marker):
             problem = f"search items are missing: {', '.join(lacks)}"
             return Finding(name, "", f"{problem}; what needs them is an error until clade repair has written them")
-        if marker.making is not None:
+        if any(part.making is not None for part in marker.parts.values()):
             problem = "a repair that writes search items for another version of its class has not ended"
             return Finding(name, "", f"{problem}; clade repair ends it")
         return None
@@ -110,9 +110,9 @@ class SearchCheck:
         return self._note(*await self._get([self._key]))
 
     @property
-    def recipe(self) -> Recipe | None:
+    def recipes(self) -> Recipes:
         """What the items are made of, by the last marker."""
-        return None if self.marker is None else self.marker.recipe
+        return {} if self.marker is None else self.marker.recipes
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
@@ -152,29 +152,27 @@ class SearchCheck:
         keys = ancestor_keys(records[0].key) if records else []
         above = _records([one for one in await self._get(keys) if one is not None])
         nodes = [node for node in located(above, records) if _is_readable(node.record)]
-        wanted = [key_of(item) for node in nodes for item in search_items(marker.recipe, node)]
-        stored = dict(zip(wanted, await self._get(wanted), strict=True))
-        lines = {node.record.id.partition(":")[2]: node.line for node in nodes}
-        is_present = all(
-            item is not None and item.get("line") == lines[key.sk.rpartition("#")[2]] for key, item in stored.items()
-        )
+        wanted = {key_of(item): item for node in nodes for item in node_items(marker.recipes, node)}
+        stored = dict(zip(wanted, await self._get([*wanted]), strict=True))
+        is_present = all(item and item.get("line") == wanted[key].get("line") for key, item in stored.items())
         moves = None if is_present else await self.moves()
         return NodesPage(marker, version, nodes, stored, moves, cast(str, items[-1]["sk"]) if pages.has_next else None)
 
     def changes(self, page: NodesPage, node: Located) -> list[Change]:
         """The changes that write the items of a node as they are made now, also where they are only outdated."""
-        items = search_items(page.marker.recipe, node)
+        items = node_items(page.marker.recipes, node)
         return [Put(item) for item in items if page.stored[key_of(item)] != item]
 
     def problem(self, page: NodesPage, node: Located) -> str | None:
         """The problem of the items of a node, None where they are right, though perhaps outdated."""
-        recipe, missing, wrong = page.marker.recipe, 0, 0
-        if node.record.level not in recipe.levels:
-            return f"what the search items of its level, {node.record.level}, are made of is not known"
-        for item in search_items(recipe, node):
-            found = page.stored[key_of(item)]
-            missing += found is None
-            wrong += found is not None and found != item and not _is_only_outdated(found, item, page.moves)
+        missing = wrong = 0
+        for name, recipe in page.marker.recipes.items():
+            if node.record.level not in recipe.levels:
+                return f"what the search items of its level, {node.record.level}, are made of is not known"
+            for item in KINDS[name].items(recipe, node):
+                found = page.stored[key_of(item)]
+                missing += found is None
+                wrong += found is not None and found != item and not _is_outdated(KINDS[name], found, item, page.moves)
         problems = [f"{quantity(missing, 'search item')} missing"] if missing else []
         problems += [f"{quantity(wrong, 'search item')} not as the node is"] if wrong else []
         return " and ".join(problems) or None
@@ -183,17 +181,16 @@ class SearchCheck:
 
     async def strays(self, items: Sequence[Item]) -> list[Strays]:
         """The findings on word and cell items of a page of the table that no node has."""
-        prefixes = f"words/{self.hierarchy.name}#", f"cells/{self.hierarchy.name}#"
         of_node: dict[str, list[Key]] = {}
         for item in items:
-            if cast(str, item["pk"]).startswith(prefixes):
-                bare_id = cast(str, item["sk"]).rpartition("#")[2]
-                of_node.setdefault(f"{self.hierarchy.name}:{bare_id}", []).append(key_of(item))
-        if (recipe := self.recipe) is None:
-            keys = [key for keys in of_node.values() for key in keys if not self.is_indexed]
+            owner = next(filter(None, (kind.owner(item) for kind in KINDS.values())), "")
+            if owner.startswith(f"{self.hierarchy.name}:"):
+                of_node.setdefault(owner, []).append(key_of(item))
+        if not (recipes := self.recipes):
+            keys = [key for keys in of_node.values() for key in keys if not self.is_asked]
             problem = f"{quantity(len(keys), 'search item')}, but its class has no search="
             return [Strays(Finding(self.hierarchy.name, "", problem), keys)] if keys else []
-        before = await self._nodes(recipe, list(of_node))
+        before = await self._nodes(recipes, list(of_node))
         suspects = {
             one: others
             for one, keys in of_node.items()
@@ -201,7 +198,7 @@ class SearchCheck:
         }
         wanted = [key for keys in suspects.values() for key in keys]
         remaining = {key for key, item in zip(wanted, await self._get(wanted), strict=True) if item is not None}
-        again = await self._nodes(recipe, list(suspects))
+        again = await self._nodes(recipes, list(suspects))
         present, marker = self.marker, await self.read_marker() if suspects else self.marker
         if marker != present:  # so others may be right
             return []
@@ -226,7 +223,7 @@ class SearchCheck:
             self.finding(key, f"{text} of words or a place that it does not have"), keys, [record, same, *marker]
         )
 
-    async def _nodes(self, recipe: Recipe, ids: Sequence[str]) -> dict[str, "_Node"]:
+    async def _nodes(self, recipes: Recipes, ids: Sequence[str]) -> dict[str, "_Node"]:
         """The nodes of these ids, with their id records and the keys of their items."""
         records = await self._get([id_key(node_id) for node_id in ids])
         places = [_place(record) or Key("", "") for record in records]
@@ -242,7 +239,7 @@ class SearchCheck:
                 continue
             above = _records([root] if (root := found[Key(place.pk, "#")]) is not None and place.sk != "#" else [])
             (own,) = _records([item])
-            items = search_items(recipe, Located.below(above, own)) if _is_readable(own) else []
+            items = node_items(recipes, Located.below(above, own)) if _is_readable(own) else []
             keys = {key.sk: key for key in map(key_of, items)}
             nodes[node_id] = _Node(record, item, moving or not _is_readable(own), keys)
         return nodes
@@ -275,8 +272,8 @@ class SearchCheck:
         found = {attribute: item.get(attribute) for attribute in ("line", "deepest")}
         (record,) = await self._get([id_key(node_id)])
         place = _place(record)
-        if place is None or self.recipe is None:
-            if self.is_indexed and self.recipe is None:
+        if place is None or not self.recipes:
+            if self.is_asked and not self.recipes:
                 return None  # found by the check of the marker
             problem = "which does not exist" if place is None else "but its class has no search="
             fix = Fix(key_of(item), None, found)
@@ -290,7 +287,7 @@ class SearchCheck:
             return None  # found by the check of nodes and ids
         line = Located.below(above[:-1], above[-1]).line
         same = Check(id_key(node_id), {"tree": place.pk, "key": place.sk})
-        if key_of(item) != moved_key(name, node_id, self.recipe.tree(id_hash(above[0].id))):
+        if key_of(item) not in moved_keys(self.recipes, node_id, id_hash(above[0].id)):
             return self.finding(place, "search has its move in another tree", Fix(key_of(item), None, found, (same,)))
         if _is_moved_node(item) and moves.present(cast(str, item["line"])) == line:
             return None
@@ -338,28 +335,11 @@ def _is_readable(record: Record) -> bool:
     return record.level != ""
 
 
-def _is_only_outdated(found: Item, item: Item, moves: Moves | None) -> bool:
+def _is_outdated(kind: NodeKind, found: Item, item: Item, moves: Moves | None) -> bool:
     """Whether an item is right but for what moves of its node's ancestors leave as it was."""
-    if found.keys() != item.keys() or found.get("parent") != item.get("parent"):
-        return False
-    line, present = str(found["line"]), str(item["line"])
-    try:
-        is_same = _same_words(found, item) if "rank" in item else _same_place(found, item)
-    except DamagedItem:
-        return False
-    if not is_same:
-        return False
-    return line == present or (moves is not None and moves.present(line) == present)
-
-
-def _same_words(found: Item, item: Item) -> bool:
-    one, other = WordItem.of("", found), WordItem.of("", item)
-    return one._replace(at=other.at, line=other.line, depth=other.depth, rank=other.rank) == other
-
-
-def _same_place(found: Item, item: Item) -> bool:
-    one, other = CellItem.of("", found), CellItem.of("", item)
-    return one._replace(key=other.key, line=other.line) == other
+    with contextlib.suppress(DamagedItem):
+        return kind.is_outdated(found, item, moves)
+    return False
 
 
 def _is_moved_node(item: Item) -> bool:

@@ -28,7 +28,7 @@ from store.model.paths import format_path, parse_path
 from store.model.records import ABSENT, Counts, Item, Put, Record
 
 LOG_SECONDS = 90 * 24 * 3600  # until log items expire
-LAYOUT = 2
+LAYOUT = 3
 """The version that this Clade reads and writes."""
 COPYING = -1
 """The version of a table while `clade copy` fills it; it cannot be used until the copy is complete."""

@@ -12,9 +12,9 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | id of a node: its key, or a tombstone | `id#location:5074472` | `v0` | metadata/history.py |
 | former revision of a node | `id#location:5074472` | `v0000000001` | metadata/history.py |
 | redirect from a former place | `alias#location#US` | `#NE#Omaha#` | metadata/history.py |
-| word of a node, for search | `words/location#o` | `omaha#0<weight>#5074472` | search/words.py |
-| marker: what the search items are made of | `search/location` | `-` | search/marker.py |
-| node that was moved with others below it, for search | `search/location` | `location:5074472` | search/lineage.py |
+| word of a node, for search | `words/location#o` | `omaha#0<weight>#5074472` | kinds/words.py |
+| marker: what the search items are made of | `kinds/location` | `-` | kinds/marker.py |
+| node that was moved with others below it, for search | `kinds/location` | `location:5074472` | kinds/lineage.py |
 | large move | `moves` | the move's id | metadata/moves.py |
 | result of a write, by idempotency key | `once#location:KEY` | `v0` | writing/edit_request.py |
 | API key | `keys` | the key's id | api_keys.py |
@@ -24,7 +24,7 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | --- | --- | --- | --- |
 | the table | `pk` | `sk` | all items; a subtree: one range |
 | `by_parent` | `parent`: `location#US#NE#`, of roots `location` | `rank`: `CITY#Omaha#` | nodes; children: one range |
-| | `words/location#oma` | `0<weight><depth><name>#<id>` | word items: search/words.py |
+| | `words/location#oma` | `0<weight><depth><name>#<id>` | word items: kinds/words.py |
 | | `gone/<deletion>` | `#NE#Omaha#` | tombstones of one deletion: metadata/history.py |
 | | `!` | `location` | versions of hierarchies' roots, so that one Query tells which hierarchies are stored |
 | `by_level` | `tier`: `location#US@CITY@2` | `sk` | nodes; a level at one depth of a subtree: one range |

@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from store.engine import Store
 from store.errors import rfc3339
+from store.kinds.items import item_changes, removals
+from store.kinds.kind import Located
+from store.kinds.marker import Recipes
 from store.metadata.history import Gone, id_item_at, revision_item
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, changed_counts, level_at_depth
 from store.model.keys import decode_segment, first_rank, hierarchy_of, last_segment, level_partition, parent_sort_key
 from store.model.records import ABSENT, MAX_BATCH_BYTES, Change, Condition, Counts, Item, Put, Record, size_of
-from store.search.items import Located, removals, search_changes
-from store.search.marker import Recipe
 from store.transfer.diff import TreeDiff
 from store.transfer.staging import Node
 from store.writing.derived import node_removed
@@ -30,9 +31,9 @@ LOG_ENTRY_BYTES = 250  # of an entry without its sort key
 ITEM_BYTES = 800  # of a record without its sort key, name and attributes: ids, counts, times, names of attributes
 BYTES_A_CHARACTER = 4  # at most, in UTF-8
 EXACT_BYTES = 4_000  # of encoded values, whose size in the table may be four times as much
-SEARCH_ITEM_BYTES = 400  # of most of them
+KIND_ITEM_BYTES = 400  # of most of them
 KEY_COPIES = 6  # a sort key is in about so many attributes of a record and its id record
-VERSION_CHANGES = 5  # added to a batch when it is committed: two versions, their logs, the marker of search items
+VERSION_CHANGES = 5  # added to a batch when it is committed: two versions, their logs, the marker of kinds
 
 
 class Creation(NamedTuple):
@@ -90,14 +91,12 @@ class Batches:
     """The batches of one tree with a `version`: the one that is being filled, and the present state of all ancestors of
     changes.
 
-    For each change of a node, its ancestors are found first, then room is made in the batch. `recipe` is what
-    search items are made of, None where there are none, `pruned` what was removed before.
+    For each change of a node, its ancestors are found first, then room is made in the batch. `recipes` are what
+    items of kinds are made of, `pruned` is what was removed before.
     """
 
-    def __init__(
-        self, recipe: Recipe | None, diff: TreeDiff, version: TreeVersion, store: Store, pruned: Pruned
-    ) -> None:
-        self._recipe = recipe
+    def __init__(self, recipes: Recipes, diff: TreeDiff, version: TreeVersion, store: Store, pruned: Pruned) -> None:
+        self._recipes = recipes
         self._pruned = deepcopy(pruned)  # as if each batch were committed
         self._diff = diff
         self._records = {sk: _CountedRecord(record) for sk, record in diff.above.items()}
@@ -147,7 +146,7 @@ class Batches:
             }  # fmt: skip
             # The values are measured unless few bytes encode them.
             content = len(node.encoded) if len(node.encoded) < EXACT_BYTES else size_of(node.values)
-            found = self._search_changes(None, Record.of(item)) if self._recipe else ()
+            found = self._item_changes(None, Record.of(item)) if self._recipes else ()
             yield from self._make_room(node.sk, 2, _bound(node.sk, node.name or "", content), found)
             if self._batch.changes is not changes:
                 changes, item["updated_at"] = self._batch.changes, self._batch.at
@@ -164,7 +163,7 @@ class Batches:
     def _update(self, old: Record, new: Record) -> Iterator[Batch]:
         """Update a node."""
         self._ancestors = self._ancestors_of(new.sk)
-        found = self._search_changes(old, new)
+        found = self._item_changes(old, new)
         yield from self._make_room(new.sk, 2, _size_of(old) + _size_of(new), found)
         new = replace(new, updated_at=self._batch.at)
         counted = self._records.get(new.sk) or _CountedRecord(new)
@@ -176,7 +175,7 @@ class Batches:
     def _remove(self, record: Record) -> Iterator[Batch]:
         """Remove a node without children."""
         self._ancestors = self._ancestors_of(record.sk)
-        found = self._search_changes(record, None)
+        found = self._item_changes(record, None)
         yield from self._make_room(record.sk, 4, 2 * _size_of(record), found)
         self._records.pop(record.sk, None)
         self._unwritten.pop(record.sk, None)
@@ -206,11 +205,11 @@ class Batches:
         self._bytes = self._log_bytes = 0
 
     def _make_room(self, sk: str, changes: int, size: int, found: Sequence[Change]) -> Iterator[Batch]:
-        """Yield the batch so far where so many more changes at a key, with its ancestors and these of search items,
+        """Yield the batch so far where so many more changes at a key, with its ancestors and these of items of kinds,
         would not fit; add the latter.
         """
         changes += len(found)
-        size += SEARCH_ITEM_BYTES * len(found)
+        size += KIND_ITEM_BYTES * len(found)
         if self._ancestors is not self._last_counted:
             above = [counted for counted in self._ancestors if counted.record.sk not in self._unwritten]
             changes += len(above)
@@ -226,17 +225,17 @@ class Batches:
         self._log_bytes += logged
         self._batch.changes += found
 
-    def _search_changes(self, old: Record | None, new: Record | None) -> list[Change]:
-        """The changes of the search items of a node that changes from one record to another."""
-        if self._recipe is None:
+    def _item_changes(self, old: Record | None, new: Record | None) -> list[Change]:
+        """The changes of the items of kinds of a node that changes from one record to another."""
+        if not self._recipes:
             return []
         above = [counted.record for counted in reversed(self._ancestors)]
         if above and not above[0].is_root:  # whose counts only its children change
             above.insert(0, self._records["#"].record)
         if old is not None and new is None:
-            return removals(self._recipe, old, [*above, old][0].id)
+            return removals(self._recipes, old, [*above, old][0].id)
         before = None if old is None else Located.below(above, old)
-        return search_changes(self._recipe, before, Located.below(above, cast(Record, new)))
+        return item_changes(self._recipes, before, Located.below(above, cast(Record, new)))
 
     def _include_ancestors(self) -> None:
         """Let the batch contain the ancestors of the present change, with their new counts."""

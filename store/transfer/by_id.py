@@ -6,8 +6,9 @@ with its whole tree costs a quarter of one, but a file of few ids must not read 
 of all its nodes in memory; and how many rows there are is known at the end only. In memory are a page and the plan.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from store.engine import ReadUsage, Store
 from store.errors import BadInput
@@ -38,7 +39,12 @@ class RowsById:
 
     async def take(self, store: Store, rows: Sequence[Row | Rejection]) -> None:
         """Add a page of rows; those with other ids are rejected."""
-        asked = [(row.number, self._asked(row)) for row in rows]
+        asked: list[tuple[int, AskedNodes | Rejection]] = []
+        for row in rows:
+            try:
+                asked.append((row.number, row if isinstance(row, Rejection) else self.nodes_of(row)))
+            except BadInput as error:
+                asked.append((row.number, Rejection(row.number, str(error))))
         ids = dict.fromkeys(node_id for _, nodes in asked if not isinstance(nodes, Rejection) for node_id, _ in nodes)
         found = await self._find(store, [*ids])
         for number, nodes in asked:
@@ -46,12 +52,6 @@ class RowsById:
                 self.plan.take(nodes if isinstance(nodes, Rejection) else self._row(number, nodes, found))
             else:
                 self.plan.rows += 1
-
-    def _asked(self, row: Row | Rejection) -> AskedNodes | Rejection:
-        try:
-            return row if isinstance(row, Rejection) else self.nodes_of(row)
-        except BadInput as error:
-            return Rejection(row.number, str(error))
 
     async def _find(self, store: Store, ids: Sequence[str], *, is_repeated: bool = False) -> dict[str, Record]:
         """The nodes that have these ids."""
@@ -107,20 +107,16 @@ def names_in(language: str, *, level_ids: bool) -> NodesOf:
     def nodes_of(row: Row) -> AskedNodes:
         if not any(part.id for part in row.parts):
             raise BadInput("No node of the row has an id.")
-        found: list[tuple[str, Callable[[Path, str], Row]]] = []
+        found: list[tuple[str, partial[Row]]] = []
         for key, part in zip(reversed(row.path), reversed(row.parts), strict=False) if row.version is None else ():
             if part.id and (part.name or "name" not in part.columns):
                 name = checked_name(part.name) or visible_key(checked_segment(key))
                 node_id = checked_id(given_id(part, of_level=level_ids))
-                found.append((node_id, _named(row.number, node_id, {language: name})))
+                found.append((node_id, partial(_named, row.number, node_id, {language: name})))
         return found
 
     return nodes_of
 
 
-def _named(number: int, node_id: str, names: Mapping[str, str]) -> Callable[[Path, str], Row]:
-    def row_at(path: Path, level: str) -> Row:
-        part = Part(level, id=node_id, attributes={NAMES: names}, undefined={})
-        return Row(number, path, [part], is_exact=True)
-
-    return row_at
+def _named(number: int, node_id: str, names: Mapping[str, str], path: Path, level: str) -> Row:
+    return Row(number, path, [Part(level, id=node_id, attributes={NAMES: names}, undefined={})], is_exact=True)

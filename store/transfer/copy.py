@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -79,19 +80,19 @@ async def _table(url: str) -> AsyncIterator[Store]:
         await store.commit([Put(layout_item())])
 
 
+@dataclass
 class Copy:
     """One copy from a store into another; `on_items` is called with each number of items read from the source.
 
     `items` and `nodes` are the numbers copied so far.
     """
 
-    def __init__(self, source: Store, target: Store, on_items: Callable[[int], None] = lambda _: None) -> None:
-        self._source = source
-        self._target = target
-        self._on_items = on_items
-        self._reads = ReadUsage()
-        self.items = 0
-        self.nodes = 0
+    source: Store
+    target: Store
+    on_items: Callable[[int], None] = lambda _: None
+    items: int = 0
+    nodes: int = 0
+    _reads: ReadUsage = field(default_factory=ReadUsage)
 
     async def run(self) -> None:
         """Copy everything; items of an incomplete copy that the source does not have are removed.
@@ -99,10 +100,10 @@ class Copy:
         Raises Conflict where a large move is running, and Unavailable where anything was written to the source
         meanwhile; then the copy is not complete.
         """
-        is_resumed = await anext(self._target.scan(ReadUsage()), None) is not None
-        async with self._source.snapshot() or nullcontext(self._source) as source:
+        is_resumed = await anext(self.target.scan(ReadUsage()), None) is not None
+        async with self.source.snapshot() or nullcontext(self.source) as source:
             before: Versions = {}
-            if is_live := source is self._source:
+            if is_live := source is self.source:
                 async for page in source.scan(self._reads):
                     _note_versions(page, before)
             found = await self._copy(source, compare=is_resumed)
@@ -111,7 +112,7 @@ class Copy:
             if is_live:
                 await self._check_unchanged(before, found)
         # Those of now, not of the snapshot, since some may have been revoked meanwhile; no tree version has them.
-        await self._write(await self._source.range(KEYS, self._reads, strong=True))
+        await self._write(await self.source.range(KEYS, self._reads, strong=True))
 
     async def _copy(self, source: Store, *, compare: bool) -> Versions:
         """Copy all items, or with `compare` those that differ; returns the tree versions among them."""
@@ -120,17 +121,17 @@ class Copy:
             _note_versions(page, versions)
             items = page
             if compare:
-                there = await self._target.get([key_of(item) for item in page], self._reads, strong=True)
+                there = await self.target.get([key_of(item) for item in page], self._reads, strong=True)
                 items = [item for item, other in zip(page, there, strict=True) if item != other]
             await self._write(items)
             self.items += len(page)
             self.nodes += sum("tier" in item for item in page)
-            self._on_items(len(page))
+            self.on_items(len(page))
             await asyncio.sleep(0)  # SQLite never waits, so Ctrl-C is served here
         return versions
 
     async def _remove_others(self, source: Store) -> None:
-        async for page in self._target.scan(self._reads):
+        async for page in self.target.scan(self._reads):
             there = await source.get([key_of(item) for item in page], self._reads, strong=True)
             gone = [item for item, other in zip(page, there, strict=True) if other is None]
             await self._write(gone, lambda item: Delete(key_of(item)))
@@ -141,16 +142,16 @@ class Copy:
 
         async def commit(changes: Sequence[Change]) -> None:
             async with permits:
-                await self._target.commit(changes)
+                await self.target.commit(changes)
 
         steps = (Step(None, [change(item)], size_of(item)) for item in items)
         async with task_group() as group:
-            for changes, _ in in_transactions(steps, self._target.max_changes):
+            for changes, _ in in_transactions(steps, self.target.max_changes):
                 group.create_task(commit(changes))
 
     async def _check_unchanged(self, before: Versions, found: Versions) -> None:
         """Raise Unavailable unless the tree versions are the same before, during and after the copy."""
-        for version in await tree_versions(self._source, sorted({*before, *found}), self._reads):
+        for version in await tree_versions(self.source, sorted({*before, *found}), self._reads):
             partition = version.partition
             if len({before.get(partition), found.get(partition), version.number or None}) > 1:
                 name = format_path(path_of(partition, "#")) if "#" in partition else partition

@@ -24,10 +24,9 @@ from store.transfer.staging import Node, Tree, path_text
 class _OpenNode:
     """A node on the stack: of the table where it has a `record`, else one that will be created.
 
-    `in_file` where it or an ancestor is in the file, `kept` where it must stay, `recorded` where a descendant changes,
-    so that it is in `TreeDiff.above`. `unknown` says why nothing below it is known: its row, or that of an ancestor,
-    was not understood. `ranks` are those of its reordered children, `ranked` its children to be created with such a
-    rank.
+    `in_file` where it or an ancestor is in the file, `kept` where it must stay. `unknown` says why
+    nothing below it is known: its row, or that of an ancestor, was not understood. `ranks` are those of its reordered
+    children, `ranked` its children to be created with such a rank.
     """
 
     sk: str
@@ -36,7 +35,6 @@ class _OpenNode:
     in_file: bool
     kept: bool
     unknown: str = ""
-    recorded: bool = False
     ranks: list[str] = field(default_factory=list)
     ranked: list[Node] = field(default_factory=list)
 
@@ -173,11 +171,10 @@ class TreeDiff:
         return self._stack[-1] if self._stack else None
 
     def _record_stack(self) -> None:
-        """Record all nodes on the stack as ancestors of a change."""
+        """Record all nodes on the stack as ancestors of a change; those below one that is recorded are, too."""
         for open_node in reversed(self._stack):
-            if open_node.recorded:
+            if open_node.sk in self.above:
                 return
-            open_node.recorded = True
             if open_node.record is not None:
                 self.above[open_node.sk] = open_node.record
 

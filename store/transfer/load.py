@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 from uuid import uuid4
@@ -21,15 +21,16 @@ from uuid import uuid4
 from store.concurrency import RetryPolicy, in_chunks, task_group
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
+from store.kinds.marker import Marker
+from store.kinds.registry import is_asked
 from store.metadata.history import Tombstone, current_key
 from store.metadata.moves import new_move_id
-from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
+from store.metadata.tree_version import Event, TreeVersion, log_item, root_log_key
 from store.model.decoding import decoded
 from store.model.keys import Key, ancestor_keys, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Change, Item, Record, derived_id
-from store.reading import PAGE_ITEMS, Pages, read_marker, tree_version, wait_for_moves
-from store.search.marker import Marker, is_indexed
+from store.reading import PAGE_ITEMS, Pages, read_marker, stored_items, tree_version, wait_for_moves
 from store.transfer.batches import Batch, Batches, Creation, Pruned
 from store.transfer.diff import TreeDiff, bare_id
 from store.transfer.rows import ImportPlan, Rejection
@@ -110,26 +111,39 @@ async def load(
     result.rejections.sort()
 
 
-async def count_pruned(
-    store: Store, plan: ImportPlan, result: LoadResult, on_nodes: Callable[[int], None] = lambda nodes: None
-) -> None:
+async def count_pruned(store: Store, plan: ImportPlan, result: LoadResult, on_nodes: Callable[[int], None]) -> None:
     """Count in `result` the nodes that pruning would remove (`removed`), and those that it may remove (`prunable`)."""
-    if not plan.unclear:
-        await _Import(store, plan, result, True, True, on_nodes).compare()
+    running = _Import(store, plan, result, True, True, on_nodes)
+    for tree in plan.trees.values():
+        if plan.unclear or not tree.size:
+            continue
+        was_packed = bool(tree.packed)
+        diff = await running.compared(tree, await wait_for_moves(store, tree.pk, running.reads))
+        result.removed.update([record.level for record in diff.removed])
+        result.prunable += diff.prunable
+        on_nodes(tree.size)
+        if was_packed:
+            tree.pack()
 
 
-def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]]:
-    """The plans of the former versions, oldest first, each with the revision that its nodes get.
+def prepare(plan: ImportPlan, *, prune: bool) -> None:
+    """Prepare a plan that has all its rows: check its ids, arrange its versions, and leave out what it has twice."""
+    plan.check_ids()
+    _arrange_versions(plan)
+    _leave_wanted_out(plan, prune=prune)
+
+
+def _arrange_versions(plan: ImportPlan) -> None:
+    """Give the nodes of the former versions their revisions, and take into the plan what is rejected of them.
 
     The newest version of a node is its current one where the table has no current one. Attributes that a version lacks
     and another has are removed by it. Versions that equal the one before are left out.
     """
-    arranged = [(plan.versions[number], dict[Key, int]()) for number in sorted(plan.versions)]
-    found: dict[Key, list[tuple[ImportPlan, dict[Key, int]]]] = {}
-    for version, _ in arranged:
+    versions = [version for _, version in sorted(plan.versions.items())]
+    found: dict[Key, list[ImportPlan]] = {}
+    for version in versions:
         _leave_rejected_out(plan, version)
-    for one in arranged:
-        version, _ = one
+    for version in versions:
         plan.rejections += version.rejections
         plan.rejected_ids = version.rejected_ids | plan.rejected_ids
         plan.unclear += version.unclear
@@ -139,12 +153,11 @@ def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]
                 present = plan.trees.setdefault(tree.pk, Tree(tree.pk))
                 present.rejected = tree.rejected | present.rejected
             for node in tree.nodes.values():
-                found.setdefault(node.key, []).append(one)
-    for version, _ in arranged:
+                found.setdefault(node.key, []).append(version)
+    for version in versions:
         version.ids, version.rejected_ids = plan.ids, plan.rejected_ids
-    for key, versions in found.items():
-        _arrange(plan, key, versions)
-    return arranged
+    for key, own in found.items():
+        _arrange(plan, key, own)
 
 
 def _leave_rejected_out(plan: ImportPlan, version: ImportPlan) -> None:
@@ -160,21 +173,21 @@ def _leave_rejected_out(plan: ImportPlan, version: ImportPlan) -> None:
                 version.rejections.append(Rejection(node.number, reason))
 
 
-def _arrange(plan: ImportPlan, key: Key, versions: list[tuple[ImportPlan, dict[Key, int]]]) -> None:
+def _arrange(plan: ImportPlan, key: Key, versions: list[ImportPlan]) -> None:
     """Arrange the versions of one node."""
     present = plan.trees.setdefault(key.pk, Tree(key.pk)).nodes
     if key.sk not in present:
-        present[key.sk] = versions.pop()[0].trees[key.pk].nodes.pop(key.sk)
+        present[key.sk] = versions.pop().trees[key.pk].nodes.pop(key.sk)
         plan.nodes += 1
     current = present[key.sk]
-    former = [version.trees[key.pk].nodes[key.sk] for version, _ in versions]
+    former = [version.trees[key.pk].nodes[key.sk] for version in versions]
     is_bare = all(node.name is None and not node.values for node in former)
     names = dict.fromkeys(name for node in (*former, current) for name in node.values)
     for node in (*former, current):
         node.values = {**dict.fromkeys(names), **node.values}
         node.id = node.id or current.id
     revision, earlier = 0, None
-    for (version, revisions), node in zip(versions, former, strict=True):
+    for version, node in zip(versions, former, strict=True):
         content = (node.name, node.values)
         if content == earlier:
             _empty(version, key)
@@ -182,19 +195,17 @@ def _arrange(plan: ImportPlan, key: Key, versions: list[tuple[ImportPlan, dict[K
         if is_bare:  # only an ancestor of versions: with its present content it is created once
             version.trees[key.pk].nodes[key.sk] = current
         revision, earlier = revision + 1, content
-        revisions[key] = revision
+        version.revisions[key] = revision
 
 
-async def stored_keys(store: Store, keys: Collection[Key]) -> set[Key]:
-    """Those of the keys at which a node is stored."""
-    return {key async for key, _ in _stored(store, keys)}
-
-
-async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key, int]) -> None:
-    """Take the content of nodes out of a plan that have this revision, or a later one, in the table."""
-    async for key, item in _stored(store, revisions):
-        if Record.of(item).revision >= revisions[key]:
-            _empty(plan, key)
+async def load_version(store: Store, version: ImportPlan, result: LoadResult) -> None:
+    """Load former versions of nodes, without those whose revision, or a later one, is in the table."""
+    async for key, item in stored_items(store, version.revisions, ReadUsage()):
+        if item is not None and Record.of(item).revision >= version.revisions[key]:
+            _empty(version, key)
+    unchanged = result.unchanged
+    await load(store, version, result)
+    result.unchanged = unchanged  # counts present nodes
 
 
 def _empty(version: ImportPlan, key: Key) -> None:
@@ -203,20 +214,11 @@ def _empty(version: ImportPlan, key: Key) -> None:
     version.trees[key.pk].nodes[key.sk] = Node(*key, node.level, None, node.id, node.number)
 
 
-async def _stored(store: Store, keys: Collection[Key]) -> AsyncIterator[tuple[Key, Item]]:
-    reads = ReadUsage()
-    async for page in in_chunks(list(keys), PAGE_ITEMS):
-        for key, item in zip(page, await store.get(page, reads, strong=True), strict=True):
-            if item is not None:
-                yield key, item
-
-
-def leave_wanted_out(plan: ImportPlan, *, prune: bool = False) -> None:
+def _leave_wanted_out(plan: ImportPlan, *, prune: bool) -> None:
     """Take those deletions out of a plan whose node it has, too, such as the parent of a new one, or a rejected row.
 
     With `prune` also those in trees with other rows, which are pruned, and all where rejected rows keep nodes.
     """
-
     for key in list(plan.deleted):
         tree = plan.trees.get(key.pk) or Tree(key.pk)
         is_wanted = (prune and tree.size > 0) or key.sk in tree.nodes or key.sk in tree.rejected
@@ -249,12 +251,6 @@ async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> in
         except NotFound:
             continue
     return kept
-
-
-def _with_ancestors(tree: Tree) -> list[Key]:
-    """The keys of the nodes of a tree and of their ancestors, in key order."""
-    sks = {sk for own in tree.nodes for _, sk in (Key(tree.pk, own), *ancestor_keys(Key(tree.pk, own)))}
-    return [Key(tree.pk, sk) for sk in sorted(sks)]
 
 
 @dataclass
@@ -297,19 +293,15 @@ class _Import:
 
     async def _attempt(self, tree: Tree, version: TreeVersion, pruned: Pruned, *, look_for_ids: bool) -> None:
         """Read and compare a tree, and write the differences; what is `pruned` grows with each commit."""
-        diff = await self._compared(tree, version)
+        diff = await self.compared(tree, version)
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
         levels = {one.node.level for one in creations} | {new.level for _, new in diff.updated}
         marker = await self._marker(version, levels)
-        recipe = marker.recipe if marker else None
-        for batch in Batches(recipe, diff, version, self.store, pruned).of(creations):
+        recipes = marker.recipes if marker else {}
+        for batch in Batches(recipes, diff, version, self.store, pruned).of(creations):
             if not self.dry_run:
-                raised = version.incremented(batch.shape, now=batch.now)
-                log = log_item(version, batch.entries, batch.at, batch.now)
-                roots = [one._replace(sk=root_log_key(tree.pk)) for one in batch.entries if one.sk == "#"]
-                await self._commit([*batch.changes, raised, log], batch, roots, marker)
-                version = TreeVersion.of(tree.pk, raised.item)
+                version = await self._commit(batch, version, marker)
             for entry in batch.entries:
                 self.result.note(entry.event, entry.level, Key(tree.pk, entry.sk))
                 if entry.event is Event.DELETED:
@@ -325,33 +317,20 @@ class _Import:
         for key in diff.undeleted:
             self.plan.deleted.pop(key, None)
 
-    async def _compared(self, tree: Tree, version: TreeVersion) -> TreeDiff:
+    async def compared(self, tree: Tree, version: TreeVersion) -> TreeDiff:
+        """The differences of a tree, which is read."""
         diff = TreeDiff(self.plan, tree, self.prune)
         size = sum(version.shape.values())
         are_few = not self.plan.creates and KEY_READS * tree.size < size  # whose rows are for the stored nodes of ids
-        keys = _with_ancestors(tree) if are_few else []
+        nodes = [node.key for node in tree.nodes.values()] if are_few else []
+        keys = sorted({key for node in nodes for key in (node, *ancestor_keys(node))})
         if keys and KEY_READS * len(keys) < size:
-            async for page in in_chunks(keys, PAGE_ITEMS):
-                found = await self.store.get(page, self.reads, strong=True)
-                diff.add(item for item in found if item is not None)
+            diff.add([item async for _, item in stored_items(self.store, keys, self.reads) if item is not None])
         else:
             async for items in Pages(self.store, subtree(tree.pk, "#"), self.reads):
                 diff.add(items)
         diff.finish()
         return diff
-
-    async def compare(self) -> None:
-        """Count in the result what pruning would remove, and of how many nodes."""
-        for tree in self.plan.trees.values():
-            if not tree.size:
-                continue
-            was_packed = bool(tree.packed)
-            diff = await self._compared(tree, await wait_for_moves(self.store, tree.pk, self.reads))
-            self.result.removed.update([record.level for record in diff.removed])
-            self.result.prunable += diff.prunable
-            self.on_nodes(tree.size)
-            if was_packed:
-                tree.pack()
 
     async def _marker(self, version: TreeVersion, levels: set[str]) -> Marker | None:
         """The marker for writing search items of these levels to a tree whose version was read before, None where the
@@ -360,7 +339,7 @@ class _Import:
         hierarchy = self.plan.hierarchy
         async with self.marker_lock:
             marker = await read_marker(self.store, hierarchy.name)
-            if marker is None and not version.number and is_indexed(hierarchy):
+            if marker is None and not version.number and is_asked(hierarchy):
                 if not (await tree_version(self.store, hierarchy.name, self.reads)).number:
                     all_levels = sorted({*hierarchy.levels, *self.plan.undefined.levels})
                     return Marker.first(hierarchy).naming(hierarchy, all_levels)
@@ -387,11 +366,8 @@ class _Import:
             for node, node_id, item in zip(page, ids, items, strict=True):
                 if node.sk == "#" and node.rank is not None:
                     await self._rank_root(node)
-                if item is None and not rejected:
-                    creations.append(Creation(node, node_id))
-                    continue
-                parent = parent_sort_key(node.sk) if len(node.sk) > 1 else ""
-                found = self._creation(node, node_id, item)
+                found = Creation(node, node_id) if item is None else self._creation(node, node_id, item)
+                parent = parent_sort_key(node.sk) if rejected and node.sk != "#" else ""
                 if isinstance(found, Creation) and parent in rejected:
                     reason = f"The parent of {node} is missing, since row {rejected[parent]} was rejected."
                     found = Rejection(node.number, reason)
@@ -406,15 +382,13 @@ class _Import:
                 wanted.add(parent_sort_key(creation.node.sk) if len(creation.node.sk) > 1 else "")
         return [one for one in creations if one.node.sk not in diff.implied or one.node.sk in wanted]
 
-    def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation | Rejection:
+    def _creation(self, node: Node, node_id: str, item: Item) -> Creation | Rejection:
         """The creation of a node by the record of its id, or its rejection where that is of another node.
 
         A given id of a deleted node continues with its revisions; a default id that is or was another node's is
         replaced by a random one.
         """
         place = current_key(item)
-        if item is None:
-            return Creation(node, node_id)
         if place == node.key:  # left by a deletion without Clade
             return Creation(node, node_id, when={"tree": node.pk, "key": node.sk})
         if node.id is None:
@@ -440,27 +414,33 @@ class _Import:
             if node.rank is not None:
                 self._root_ranks[node.rank] = node.pk
 
-    async def _commit(self, changes: list[Change], batch: Batch, roots: list[LogEntry], marker: Marker | None) -> None:
-        """Commit a transaction; those with roots follow one another, with the version and log of the roots."""
+    async def _commit(self, batch: Batch, version: TreeVersion, marker: Marker | None) -> TreeVersion:
+        """Commit a transaction; those with roots follow one another, with the version and log of the roots.
+
+        Returns the version of the tree after it.
+        """
+        raised = version.incremented(batch.shape, now=batch.now)
+        changes = [*batch.changes, raised, log_item(version, batch.entries, batch.at, batch.now)]
         if not batch.roots:
             await self.store.commit(changes)
         else:
-            hierarchy = self.plan.hierarchy
+            entries = [one._replace(sk=root_log_key(version.partition)) for one in batch.entries if one.sk == "#"]
             async with self.roots_lock:
-                version = self.roots or await tree_version(self.store, hierarchy.name, self.reads)
+                roots = self.roots or await tree_version(self.store, self.plan.hierarchy.name, self.reads)
                 self.roots = None
-                raised = version.incremented(batch.roots, now=batch.now)
-                first = [] if marker is None or marker.number else await self._first(version, marker)
-                await self.store.commit([*changes, raised, log_item(version, roots, batch.at, batch.now), *first])
-                self.roots = TreeVersion.of(version.partition, raised.item)
+                above = roots.incremented(batch.roots, now=batch.now)
+                first = [] if marker is None or marker.number else await self._first(roots, marker)
+                await self.store.commit([*changes, above, log_item(roots, entries, batch.at, batch.now), *first])
+                self.roots = TreeVersion.of(roots.partition, above.item)
         self.result.commits += 1
         await asyncio.sleep(0)  # SQLite never waits, so others and Ctrl-C are served here
+        return TreeVersion.of(version.partition, raised.item)
 
     async def _first(self, roots: TreeVersion, marker: Marker) -> list[Change]:
         """The change that writes the first marker with the first root; raises Conflict where it is another one now."""
         if not roots.number:
             return [marker.put()]
         written = await read_marker(self.store, self.plan.hierarchy.name)
-        if written is None or written.recipe != marker.recipe:
+        if written is None or written.recipes != marker.recipes:
             raise Conflict.over()
         return []

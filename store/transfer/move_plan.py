@@ -14,27 +14,17 @@ from typing import NamedTuple
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import BadInput
+from store.errors import BadInput, BadPath
 from store.metadata.history import current_key, key_aside
 from store.model.hierarchy import may_stand, misplaced
-from store.model.keys import (
-    MAX_ROOT_BYTES,
-    MAX_SEGMENTS,
-    MAX_SORT_KEY_BYTES,
-    Key,
-    ancestor_keys,
-    depth_of,
-    first_rank,
-    id_key,
-    last_segment,
-    parent_sort_key,
-    subtree,
-)
-from store.model.records import Record
-from store.reading import PAGE_ITEMS, Pages
+from store.model.keys import MAX_SORT_KEY_BYTES, Key, ancestor_keys, first_rank, id_key, last_segment, path_of, subtree
+from store.model.paths import check_sizes
+from store.model.records import Record, SubtreeRewrite
+from store.reading import PAGE_ITEMS, Pages, stored_items
 from store.transfer.diff import bare_id, filled_levels
 from store.transfer.rows import ImportPlan
 from store.transfer.staging import Node, path_text
+from store.writing.reads import Reader
 
 TOO_LONG = "a key would be too long or too deep there."
 NEW_PARENT = "its new parent cannot be moved there either."
@@ -80,7 +70,8 @@ class Step(NamedTuple):
 
 
 class MovePlan:
-    """The moves of the `nodes` of a file by ids; `refused` are those that cannot go, with reasons in `plan.unmoved`.
+    """The moves of the `nodes` of a file by ids; `refused` are those that cannot go, with reasons in `plan.unmoved`,
+    `left` those that have other places in the file, by where they are.
 
     With `prune`, nodes are removed that the file lacks, where it has another node at their places.
     """
@@ -93,8 +84,8 @@ class MovePlan:
         self._prune = prune and not plan.unclear
         self._reads = ReadUsage()
         self._displaced: dict[Key, Key] = {}  # where the nodes are, by their places in the file
-        self._left: dict[Key, Node] = {}  # the same nodes by where they are
-        self._candidates: list[tuple[Key, Node]] = []  # these, and those below them, by where they are
+        self.left: dict[Key, Node] = {}
+        self._candidates: list[tuple[Key, Node]] = []  # the same nodes, and those below them, by where they are
         self._movers: dict[Key, Mover] = {}  # by their origins
         self._removed: dict[Key, Mover] = {}
         self._stored: dict[Key, _Stored | None] = {}
@@ -105,12 +96,12 @@ class MovePlan:
         await self._find_displaced(on_nodes)
         if not self._displaced:
             return []
-        nodes = [*self._left.items(), *[(node.key, node) async for node in self._nodes_below_left()]]
-        self._candidates = nodes
-        places = {place for _, node in nodes for place in (node.key, *ancestor_keys(node.key))}
-        await self._look([*places, *(origin for origin, _ in nodes)])
-        for origin, node in nodes:
-            if node.id is not None and await self._moves(node, origin):
+        self._candidates = [*self.left.items(), *[(node.key, node) async for node in self._nodes_below_left()]]
+        places = {place for _, node in self._candidates for place in (node.key, *ancestor_keys(node.key))}
+        await self._look([*places, *(origin for origin, _ in self._candidates)])
+        for origin, node in self._candidates:
+            # Else it comes along with its parent.
+            if node.id is not None and await self._coming(node.key) != origin:
                 self._movers[origin] = Mover(origin, node.id, node.level, node)
         obstacles = {mover: reason for mover in self._movers.values() if (reason := await self._obstacle(mover))}
         every = [*self._movers.values(), *self._removed.values()]
@@ -144,10 +135,7 @@ class MovePlan:
             above = {self._finals.get(key) for key in ancestor_keys(node.key)}
             if origin not in self._movers and node.id is not None and not refused.isdisjoint(above):
                 self._plan.unmoved[node.id] = NEW_PARENT
-        return sum(origin not in self._movers for origin in self._left)
-
-    def is_displaced(self, mover: Mover) -> bool:
-        return mover.origin in self._left
+        return sum(origin not in self._movers for origin in self.left)
 
     async def current_keys(self, ids: Iterable[str]) -> list[Key | None]:
         keys = [id_key(f"{self._plan.hierarchy.name}:{one}") for one in ids]
@@ -157,17 +145,17 @@ class MovePlan:
 
     async def _find_displaced(self, on_nodes: Callable[[int], None]) -> None:
         async for page in in_chunks(list(self._nodes.items()), PAGE_ITEMS):
-            before = len(self._left)
+            before = len(self.left)
             keys = await self.current_keys(node_id for node_id, _ in page)
             for (_, node), key in zip(page, keys, strict=True):
                 if key is not None and key != node.key:
                     self._displaced[node.key] = key
-                    self._left[key] = node
-            on_nodes(len(page) - len(self._left) + before)
+                    self.left[key] = node
+            on_nodes(len(page) - len(self.left) + before)
 
     async def _nodes_below_left(self) -> AsyncIterator[Node]:
         """The nodes that are at their places, but below one that leaves or comes."""
-        ends = self._left.keys() | self._displaced.keys()
+        ends = self.left.keys() | self._displaced.keys()
         nodes = [
             (node_id, node)
             for node_id, node in self._nodes.items()
@@ -179,39 +167,27 @@ class MovePlan:
                 if key == node.key:
                     yield node
 
-    async def _moves(self, node: Node, origin: Key) -> bool:
-        """Whether a node has to move itself; else it comes along with its parent."""
-        return await self._coming(node.key) != origin
-
     async def _final(self, place: Key) -> Key | None:
         """Where the node is stored that will be at a place; None where there will be a new one, or none."""
         if place not in self._finals:
-            self._finals[place] = await self._find_final(place)
+            self._finals[place] = self._displaced.get(place) or await self._find_final(place)
         return self._finals[place]
 
     async def _find_final(self, place: Key) -> Key | None:
-        if place in self._displaced:
-            return self._displaced[place]
-        node, key = self._planned(place), place
-        if node is None or node.id is None:
-            coming = await self._coming(place)
-            if coming is None:
-                return None
-            key = coming
-        found = await self._at(key)
-        if found is None:
+        if (node := self._planned(place)) is not None and node.id is not None:
+            found = await self._at(place)
+            return place if found is not None and found.id == node.id else None
+        key = await self._coming(place)
+        if key is None or key in self.left or (found := await self._at(key)) is None:
             return None
-        if node is not None and node.id is not None:
-            return place if found.id == node.id else None
         other = self._planned(key)
-        is_left = key in self._left or (key != place and other is not None and other.id == found.id)
-        return None if is_left else key
+        return None if key != place and other is not None and other.id == found.id else key
 
     async def _coming(self, place: Key) -> Key | None:
         """The key of what comes to a place with its parent, if there is anything; None where the parent is new."""
         if place.sk == "#":
             return place
-        parent = await self._final(Key(place.pk, parent_sort_key(place.sk)))
+        parent = await self._final(ancestor_keys(place)[-1])
         return None if parent is None else Key(parent.pk, f"{parent.sk}{last_segment(*place)}#")
 
     def _planned(self, place: Key) -> Node | None:
@@ -224,10 +200,9 @@ class MovePlan:
 
     async def _look(self, keys: Iterable[Key]) -> None:
         missing = [key for key in dict.fromkeys(keys) if key not in self._stored]
-        async for page in in_chunks(missing, PAGE_ITEMS):
-            for key, item in zip(page, await self._store.get(page, self._reads, strong=True), strict=True):
-                record = None if item is None else Record.of(item)
-                self._stored[key] = None if record is None else _Stored(bare_id(record), record.level)
+        async for key, item in stored_items(self._store, missing, self._reads):
+            record = None if item is None else Record.of(item)
+            self._stored[key] = None if record is None else _Stored(bare_id(record), record.level)
 
     # -- who can move --------------------------------------------------------------------------------------------------
 
@@ -254,8 +229,9 @@ class MovePlan:
         is_in_file = is_known = False
         for place in reversed(ancestor_keys(node.key)):
             final, planned = await self._final(place), self._planned(place)
+            found = await self._at(final) if final else None
             is_in_file = is_in_file or planned is not None
-            self._check_row(place, await self._at(final) if final else None, planned)
+            self._check_row(place, found, planned)
             if final is None:
                 if planned is None and not self._plan.create_parents:
                     if mover.origin.holds(node.key):
@@ -264,12 +240,10 @@ class MovePlan:
                 levels.insert(0, planned.level if planned else None)
                 await self._wait_for_place(mover, place, is_in_file=False)
                 continue
-            above = self._movers.get(final)
-            found = await self._at(final)
             if not is_known and found is not None:
                 levels.insert(0, found.level)
                 is_known = True
-            if above is not None:
+            if (above := self._movers.get(final)) is not None:
                 mover.after.add(above)
                 break
         self._check_levels(levels, is_known=is_known)
@@ -337,18 +311,14 @@ class MovePlan:
 
     async def fits(self, mover: Mover, target: Key) -> bool:
         """Whether all keys of a subtree fit at another place."""
-        origin, rank = mover.origin, first_rank(mover.level, last_segment(*target))
-        longer = len(target.sk.encode()) - len(origin.sk.encode())
-        deeper = depth_of(target.sk) - depth_of(origin.sk)
-        if len(rank.encode()) > MAX_SORT_KEY_BYTES or len(last_segment(target.pk, "#").encode()) > MAX_ROOT_BYTES:
+        rewrite = SubtreeRewrite(mover.origin, target, [], first_rank(mover.level, last_segment(*target)))
+        try:
+            check_sizes(path_of(*target))
+            if rewrite.may_not_fit:
+                await Reader(self._store, self._reads).check_fits(rewrite)
+        except BadPath:
             return False
-        if longer <= 0 and deeper <= 0:
-            return True
-        async for page in Pages(self._store, subtree(*origin), self._reads):
-            for sk in (str(item["sk"]) for item in page):
-                if len(sk.encode()) + longer > MAX_SORT_KEY_BYTES or depth_of(sk) + deeper >= MAX_SEGMENTS:
-                    return False
-        return True
+        return len(rewrite.rank.encode()) <= MAX_SORT_KEY_BYTES
 
 
 class _Order:
@@ -441,14 +411,12 @@ class _Order:
         return sorted({*held, *(one for one in mover.after if one in self._waiting)}, key=lambda one: one.number)
 
     def _circle(self) -> list[Mover]:
-        trail: list[Mover] = []
         mover = next(iter(self._waiting))
-        seen = dict[Mover, int]()
-        while mover not in seen:
-            seen[mover] = len(trail)
-            trail.append(mover)
+        trail = dict[Mover, int]()
+        while mover not in trail:
+            trail[mover] = len(trail)
             mover = self._unsatisfied(mover)[0]
-        return trail[seen[mover] :]
+        return [*trail][trail[mover] :]
 
     def _needed(self, mover: Mover) -> list[Mover]:
         """A mover, and all that have to go before it can."""

@@ -7,7 +7,7 @@ where it is, until its place is free. One that cannot be moved stays, and the im
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
@@ -60,6 +60,7 @@ class _Done(NamedTuple):
     is_aside: bool = False
 
 
+@dataclass
 class ImportMoves:
     """The moves that a plan needs; the reasons against those that are not possible go to `plan.unmoved`.
 
@@ -67,26 +68,21 @@ class ImportMoves:
     With `prune` a node that the file lacks is removed, with all below it, where another one is to be at its place.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        writer: Writer,
-        plan: ImportPlan,
-        result: LoadResult,
-        places: Collection[Key] | None = None,
-        *,
-        prune: bool = False,
-    ) -> None:
-        self._store = store
-        self._writer = writer
-        self._plan = plan
-        self._result = result
-        self._reads = ReadUsage()
-        nodes = (node for tree in plan.trees.values() for node in tree.nodes.values())
-        if places is not None:
-            nodes = (node for pk, sk in places if (tree := plan.trees.get(pk)) and (node := tree.nodes.get(sk)))
+    store: Store
+    writer: Writer
+    plan: ImportPlan
+    result: LoadResult
+    places: Collection[Key] | None = None
+    _: KW_ONLY
+    prune: bool = False
+
+    def __post_init__(self) -> None:
+        trees, self._reads = self.plan.trees, ReadUsage()
+        nodes = (node for tree in trees.values() for node in tree.nodes.values())
+        if self.places is not None:
+            nodes = (node for pk, sk in self.places if (tree := trees.get(pk)) and (node := tree.nodes.get(sk)))
         self._nodes = {node.id: node for node in nodes if node.id is not None}
-        self._moves = MovePlan(store, plan, self._nodes, prune=prune)
+        self._moves = MovePlan(self.store, self.plan, self._nodes, prune=self.prune)
         self._aside = set[Mover]()
         self._done: list[_Done] = []  # since the first of these was put aside
 
@@ -106,20 +102,20 @@ class ImportMoves:
             for step in await self._moves.steps(on_nodes):
                 if step.mover not in self._moves.refused:
                     await self._take(step)
-                if self._moves.is_displaced(step.mover) and not step.is_aside:
+                if step.mover.origin in self._moves.left and not step.is_aside:
                     on_nodes(1)
             on_nodes(self._moves.refuse_below())
         finally:
-            await self._writer.move_worker.stop()
+            await self.writer.move_worker.stop()
 
     async def _finish(self) -> None:
         try:
-            for move in await self._writer.move_worker.finish({self._plan.hierarchy.name}):
+            for move in await self.writer.move_worker.finish({self.plan.hierarchy.name}):
                 node = self._nodes.get(move.top_id.partition(":")[2])
                 if node is not None and move.target == node.key and await self._key_of(str(node.id)) == move.target:
-                    self._result.note(Event.MOVED, node.level, move.source, move.target)
+                    self.result.note(Event.MOVED, node.level, move.source, move.target)
         finally:
-            await self._writer.move_worker.stop()
+            await self.writer.move_worker.stop()
 
     async def _take(self, step: Step) -> None:
         """Take a step. Where it is not possible all since the first node was put aside is undone, else these would not
@@ -142,70 +138,66 @@ class ImportMoves:
         if not self._aside:
             for done in self._done:
                 if not done.is_aside:
-                    self._result.note(Event.MOVED, done.mover.level, shown_key(done.mover.origin), done.mover.target)
+                    self.result.note(Event.MOVED, done.mover.level, shown_key(done.mover.origin), done.mover.target)
             self._done = []
 
     async def _put_aside(self, mover: Mover, source: Key) -> _Done:
         """Give a node another key where it is; no log tells of it."""
-        target, redirects = key_aside(source, token_hex(4)), source == mover.origin
-        path = path_of(*source)
-        await self._write(
-            Move(self._plan.hierarchy, path, path_of(*target), redirects=redirects, is_logged=False), source.pk
-        )
+        target = key_aside(source, token_hex(4))
+        await self._relocate(source, target, redirects=source == mover.origin, is_logged=False)
         return _Done(mover, source, is_aside=True)
 
     async def _move(self, mover: Mover, source: Key) -> _Done:
         """Move a node to its place. From one where it is only since an ancestor was moved there is no redirect."""
         node, renamed = cast(Node, mover.node), None
         redirects = source == mover.origin
-        edit = _MoveNode(self._plan.hierarchy, path_of(*source), node.path, node=node, redirects=redirects)
+        edit = _MoveNode(self.plan.hierarchy, path_of(*source), node.path, node=node, redirects=redirects)
         try:
             await self._make_parents(node)
             renamed = await self._rename(edit)
             await self._write(edit, source.pk, node.pk)
         except BadInput:
             if renamed is not None:
-                await self._writer.write(renamed, self._reads)
+                await self.writer.write(renamed, self._reads)
             raise
         return _Done(mover, source, renamed)
 
     async def _remove(self, mover: Mover, source: Key) -> None:
         """Remove a node with all below it, parents first in the result."""
-        records = [Record.of(item) async for page in Pages(self._store, subtree(*source), self._reads) for item in page]
-        removed = [(record.level, shown_key(record.key)) for record in records]
+        records = [Record.of(item) async for page in Pages(self.store, subtree(*source), self._reads) for item in page]
         if not records or bare_id(records[0]) != mover.id:
             raise NotFound(f"The node is no longer at {path_text(*source)}.")
         redirects = source == mover.origin
-        edit = Delete(self._plan.hierarchy, path_of(*source), Policy.CASCADE, redirects=redirects)
+        edit = Delete(self.plan.hierarchy, path_of(*source), Policy.CASCADE, redirects=redirects)
         await self._write(edit, source.pk)
-        self._result.prunable += len(removed)
-        for level, key in removed:
-            self._result.note(Event.DELETED, level, key)
+        self.result.prunable += len(records)
+        for record in records:
+            self.result.note(Event.DELETED, record.level, shown_key(record.key))
 
     async def _undo(self) -> None:
         """Move the nodes back that were moved since the first of those was put aside, the last one first."""
         for done in reversed(self._done):
             self._moves.refuse(done.mover, "a node with which it changes places cannot be moved.")
-            source, logged = await self._key_of(done.mover.id), not done.is_aside
-            if source is None:
+            if (source := await self._key_of(done.mover.id)) is None:
                 continue
             with suppress(BadInput):
-                back = Move(
-                    self._plan.hierarchy, path_of(*source), path_of(*done.source), redirects=False, is_logged=logged
-                )
-                await self._write(back, source.pk, done.source.pk)
+                await self._relocate(source, done.source, redirects=False, is_logged=not done.is_aside)
                 if done.renamed is not None:
-                    await self._writer.write(done.renamed, self._reads)
+                    await self.writer.write(done.renamed, self._reads)
         self._aside, self._done = set(), []
+
+    async def _relocate(self, source: Key, target: Key, *, redirects: bool, is_logged: bool) -> None:
+        edit = Move(self.plan.hierarchy, path_of(*source), path_of(*target), redirects=redirects, is_logged=is_logged)
+        await self._write(edit, source.pk, target.pk)
 
     async def _write(self, edit: Edit, *partitions: str) -> None:
         """Write a move, and wait for its end, since the import does not compare trees with running moves."""
         for pk in {*partitions}:
-            await wait_for_moves(self._store, pk, self._reads)
-        edit_result = await self._writer.write(edit, self._reads)
+            await wait_for_moves(self.store, pk, self._reads)
+        edit_result = await self.writer.write(edit, self._reads)
         if edit_result.move is not None:
-            job = self._writer.move_worker.job(edit_result.move.id)
-            await self._writer.move_worker.finished()
+            job = self.writer.move_worker.job(edit_result.move.id)
+            await self.writer.move_worker.finished()
             if job is not None and job.refusal is not None:
                 raise job.refusal
 
@@ -222,37 +214,37 @@ class ImportMoves:
         former, key = shown_path(edit.path)[-1], edit.target[-1]
         if edit.node.name is not None or former == key:
             return None
-        planned = await self._writer.write(edit, self._reads, EditOptions(dry_run=True))
+        planned = await self.writer.write(edit, self._reads, EditOptions(dry_run=True))
         if planned.record.name != former:
             return None
         to_key, back = (Update(edit.hierarchy, edit.path, name, None, {}) for name in (key, former))
-        await self._writer.write(to_key, self._reads)
+        await self.writer.write(to_key, self._reads)
         return back
 
     async def _make_parents(self, child: Node) -> None:
         """Create the ancestors of a target that only the file has."""
-        nodes = self._plan.trees[child.pk].nodes
+        nodes = self.plan.trees[child.pk].nodes
         above = ancestor_keys(child.key)
-        items = await self._store.get(above, self._reads, strong=True)
+        items = await self.store.get(above, self._reads, strong=True)
         levels = [
             Record.of(item).level if item else nodes[key.sk].level if key.sk in nodes else None
             for key, item in zip(above, items, strict=True)
         ]
-        if self._plan.create_parents and None in levels:
-            levels = [*filled_levels(self._plan.hierarchy, [*levels, child.level])]
+        if self.plan.create_parents and None in levels:
+            levels = [*filled_levels(self.plan.hierarchy, [*levels, child.level])]
         for key, item, level in zip(above, items, levels, strict=False):
             if item is None and level is not None:
                 node = nodes.get(key.sk) or Node(*key, level, None, None, child.number)
                 name = node.path[-1] if node.name is None else node.name
-                node_id = self._plan.id_of(node)
-                edit = Create(self._plan.hierarchy, node.path, node.level, name, node.values, node_id)
-                await wait_for_moves(self._store, key.pk, self._reads)
-                await self._writer.write(edit, self._reads)
-                self._result.note(Event.CREATED, node.level, key)
+                node_id = self.plan.id_of(node)
+                edit = Create(self.plan.hierarchy, node.path, node.level, name, node.values, node_id)
+                await wait_for_moves(self.store, key.pk, self._reads)
+                await self.writer.write(edit, self._reads)
+                self.result.note(Event.CREATED, node.level, key)
                 if key.sk in nodes:
-                    self._result.unchanged -= 1  # the import will find it, and count it as unchanged
+                    self.result.unchanged -= 1  # the import will find it, and count it as unchanged
                 else:
-                    self._result.parents[level] += 1
+                    self.result.parents[level] += 1
 
 
 @asynccontextmanager

@@ -105,11 +105,11 @@ class ImportPlan:
     `trees` are by partition. `ids` are the given ids, each with the row that first gives it, `rejected_ids` those of
     rejected rows, likewise, `unmoved` why a node at another path was not moved to the one in the file, by id. `unclear`
     counts the rejected rows of which a path or an id is not valid, so that it is not known which nodes they describe,
-    `repeated` the rows with a path that an earlier row has. `versions` are the former versions of nodes by number,
-    `deleted` the rows of nodes that are no more. `undefined` are the attributes and levels of the file that no class
-    defines. `unseen` are the keys with characters that nobody sees, which are left out, except in the keys of `stored`
-    nodes. With `level_ids` each id gets its level before it. With `create_parents` parents that are neither in the file
-    nor stored are created.
+    `repeated` the rows with a path that an earlier row has. `versions` are the former versions of nodes by number, with
+    the `revisions` that their nodes get, `deleted` the rows of nodes that are no more. `undefined` are the attributes
+    and levels of the file that no class defines. `unseen` are the keys with characters that nobody sees, which are left
+    out, except in the keys of `stored` nodes. With `level_ids` each id gets its level before it. With `create_parents`
+    parents that are neither in the file nor stored are created.
     """
 
     hierarchy: Hierarchy
@@ -129,6 +129,7 @@ class ImportPlan:
     unclear: int = field(init=False, default=0)
     repeated: int = field(init=False, default=0)
     versions: dict[int, "ImportPlan"] = field(init=False, default_factory=dict)
+    revisions: dict[Key, int] = field(init=False, default_factory=dict)
     deleted: dict[Key, int] = field(init=False, default_factory=dict)
     creates: bool = field(init=False, default=True)  # nodes that are not stored
 

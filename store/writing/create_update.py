@@ -9,6 +9,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from store.errors import AlreadyExists, Conflict, Fault, FaultList, Misplaced, WrongLevel, shorten
+from store.kinds.registry import is_asked
 from store.metadata.history import Tombstone, current_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
@@ -17,7 +18,6 @@ from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_ke
 from store.model.names import NAMES, with_changes
 from store.model.paths import format_path
 from store.model.records import ABSENT, Condition, Item, Record, check_content, derived_id
-from store.search.marker import is_indexed
 from store.writing.edit import NOWHERE, Edit, child_path, not_found
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
@@ -143,7 +143,7 @@ class Update(Edit):
 
     def keys_to_read(self) -> list[Key]:
         keys = super().keys_to_read()
-        return [*(keys if is_indexed(self.hierarchy) else keys[:1]), *self.keys_of_others(self.expected)]
+        return [*(keys if is_asked(self.hierarchy) else keys[:1]), *self.keys_of_others(self.expected)]
 
     async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
         faults = FaultList(self.faults)
@@ -169,7 +169,7 @@ class Update(Edit):
             old, name=name, attributes=values, revision=old.revision + 1, updated_at=context.at, changed_by=context.by
         )
         transaction = TransactionBuilder(self.hierarchy, read_set, context, new)
-        if transaction.recipe is not None:  # also where only other versions of the class search
+        if transaction.recipes:  # also where only other versions of the class search
             await reader.read_into(read_set, [], ancestor_keys(self.key))
         transaction.update(old, new)
         return transaction

@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | id record, former revision, tombstone, redirect | `node_created` to `node_removed` | `MoveItems` |
 | counts of all ancestors, versions and logs of trees | `TreeChanges` | `TreeChanges`, in its commit |
-| search items | `SearchChanges` | `MoveItems`; of its top `SearchChanges`, in its commit |
+| items of node kinds | `KindChanges` | `MoveItems`; of its top `KindChanges`, in its commit |
 
 `TransactionBuilder` collects the changes of an edit and of the commit of a large move; `MoveJob` writes those of the
 other nodes. An import writes its own (`store/transfer/batches.py`).
@@ -19,6 +19,11 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import TooLarge
+from store.kinds.items import item_changes, located, moved_keys, node_items, removals, taken
+from store.kinds.kind import Located
+from store.kinds.lineage import STEP, Lineage, MovedNode, id_hash, lineage, running_key
+from store.kinds.marker import Marker, Recipes, marker_key
+from store.kinds.registry import is_asked
 from store.metadata.history import (
     GONE_PARTS,
     Gone,
@@ -59,9 +64,6 @@ from store.model.records import (
     key_of,
     size_of,
 )
-from store.search.items import Located, item_keys, located, removals, search_changes, search_items, takes_items
-from store.search.lineage import STEP, Lineage, MovedNode, id_hash, lineage, moved_key, running_key
-from store.search.marker import Marker, Recipe, is_indexed, marker_key
 from store.writing.reads import ReadSet, WriteContext
 
 MAX_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
@@ -254,65 +256,68 @@ def check_log(log: Put, entries: int) -> None:
         )
 
 
-# -- search items ------------------------------------------------------------------------------------------------------
+# -- items of node kinds -----------------------------------------------------------------------------------------------
 
 
-def moved_keys(recipe: Recipe | None, read_set: ReadSet, record: Record) -> list[Key]:
-    """The keys of what search has of the moves of a node's ancestors, which were read, and of its own as the last."""
-    if recipe is None:
-        return []
+def keys_of_moves(recipes: Recipes, read_set: ReadSet, record: Record) -> list[Key]:
+    """The keys at which kinds have the moves of a node's ancestors, which were read, and its own as the last ones."""
     above = [read_set.record(key) for key in ancestor_keys(record.key)]
     nodes = [one for one in (*above, record) if one is not None]
-    return [moved_key(recipe.hierarchy, one.id, recipe.tree(id_hash(nodes[0].id))) for one in nodes]
+    return [key for one in nodes for key in moved_keys(recipes, one.id, id_hash(nodes[0].id))]
 
 
-def search_changes_of_move(recipe: Recipe | None, source: Key, target: Key, records: Sequence[Record]) -> int:
-    """The maximum number of changes of search items for the move of a subtree, its top first."""
-    is_whole = recipe is not None and takes_items(recipe, source, target)
-    return search_changes_of_removal(recipe, 2, records if is_whole else records[:1])
+def item_changes_of_move(recipes: Recipes, source: Key, target: Key, records: Sequence[Record]) -> int:
+    """The maximum number of changes of items of kinds for the move of a subtree, its top first."""
+    whole = taken(recipes, source, target)
+    others = {name: one for name, one in recipes.items() if name not in whole}
+    return item_changes_of_removal(whole, 2, records) + item_changes_of_removal(others, 2, records[:1])
 
 
-def search_changes_of_removal(recipe: Recipe | None, times: int, records: Sequence[Record]) -> int:
-    """So many times the number of changes of search items for the removal of these nodes."""
-    return 0 if recipe is None else times * sum([len(removals(recipe, one, "")) for one in records])
+def item_changes_of_removal(recipes: Recipes, times: int, records: Sequence[Record]) -> int:
+    """So many times the number of changes of items of kinds for the removal of these nodes."""
+    return times * sum([len(removals(recipes, one, "")) for one in records]) if recipes else 0
 
 
-class SearchChanges:
-    """The `changes` of search items so far, by key.
+class KindChanges:
+    """The `changes` of the items of all kinds so far, by key.
 
     Descendants of a moved node keep their items: only those of the moved node are written, and one with its new
-    lineage. With `search="tree"`, a move to another tree writes the items of all nodes of the subtree.
+    lineage. Of kinds whose recipe is by tree, a move to another tree writes the items of all nodes of the subtree.
 
     They are made as the marker says, which is written where it does not name yet what is made; without a marker there
-    are none. The read set has the marker, the ancestors of each node, and of a moved one `moved_keys`.
+    are none. The read set has the marker, the ancestors of each node, and of a moved one `keys_of_moves`.
     """
 
     def __init__(self, name: str, hierarchy: Hierarchy | None, read_set: ReadSet, context: WriteContext) -> None:
         """`name` is that of the hierarchy, which is None where no node is created or updated."""
         self.changes: dict[Key, Change] = {}
         self.left_out = 0
+        self._name = name
         self._is_dry_run = context.is_dry_run
         self._hierarchy = hierarchy
         self._read_set = read_set
         self._marker = Marker.of(name, read_set[marker_key(name)])
 
     @property
-    def recipe(self) -> Recipe | None:
-        """What the items are made of, None where there are none."""
-        return None if self._marker is None else self._marker.recipe
+    def recipes(self) -> Recipes:
+        """What the items are made of."""
+        return {} if self._marker is None else self._marker.recipes
 
     def create(self, record: Record) -> None:
         is_first = record.is_root and not self._read_set.version(record.hierarchy).number
-        if is_first and self._marker is None and self._hierarchy is not None and is_indexed(self._hierarchy):
+        if is_first and self._marker is None and self._hierarchy is not None and is_asked(self._hierarchy):
             self._marker = Marker.first(self._hierarchy)
-        self._add(None, record)
+        self._add(self._written([record.level]), None, record)
 
     def update(self, old: Record, new: Record) -> None:
-        self._add(old, new)
+        self._add(self._written([new.level]), old, new)
 
     async def remove(self, records: Sequence[Record]) -> None:
         """Remove the items of a node and of all below it; of a dry run the nodes are only counted, in `left_out`."""
-        if (recipe := self.recipe) is None:
+        await self._remove(self.recipes, records)
+
+    async def _remove(self, recipes: Recipes, records: Sequence[Record]) -> None:
+        if not recipes:
             return
         if self._is_dry_run:
             self.left_out += len(records)
@@ -320,22 +325,22 @@ class SearchChanges:
         root = [*self._ancestors(records[0]), records[0]][0]
         async for some in in_chunks(records):
             for record in some:
-                for change in removals(recipe, record, root.id):
+                for change in removals(recipes, record, root.id):
                     self.changes[change.key] = change
 
     async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
         """Write the items of a subtree that gets other partitions; of a dry run they are counted as those removed."""
-        recipe = self._written({record.level for record in records})
-        if recipe is None or not takes_items(recipe, rewrite.source, rewrite.target):
+        whole = taken(self._written({record.level for record in records}), rewrite.source, rewrite.target)
+        if not whole:
             return
-        await self.remove(records)
+        await self._remove(whole, records)
         if self._is_dry_run:
             self.left_out += len(records)
             return
         moved = list(map(rewrite.moved, records))
         async for some in in_chunks(list(located(self._ancestors(moved[0]), moved))):
             for node in some:
-                for item in search_items(recipe, node):
+                for item in node_items(whole, node):
                     self._put(item)
 
     def move(self, old: Record, new: Record) -> None:
@@ -343,36 +348,36 @@ class SearchChanges:
 
         Where the subtree gets other partitions, `relocate` or the large move has written all items.
         """
-        recipe = self._written([new.level])
-        if recipe is None or takes_items(recipe, old.key, new.key):
-            return
+        recipes = self._written([new.level])
+        whole = taken(recipes, old.key, new.key)
+        recipes = {name: one for name, one in recipes.items() if name not in whole}
+        self._add(recipes, old, new)
         before, after = self._located(old), self._located(new)
-        self._add(old, new)
         if before.line == after.line:
             return
-        *above, former = [self._read_set[key] for key in moved_keys(recipe, self._read_set, old)]
-        if old.kids:
-            items = [item for item in (*above, former) if item is not None]
-            found = MovedNode.after(old.id, before.line, after.line, items)
-            self._put(found.item(recipe.hierarchy, by_tree=recipe.by_tree))
-        elif former is not None:
-            self.changes[key_of(former)] = Delete(key_of(former))
+        keys = keys_of_moves(recipes, self._read_set, old)
+        found = {key: item for key in keys if (item := self._read_set[key]) is not None}
+        moved = MovedNode.after(old.id, before.line, after.line, found.values()) if old.kids else None
+        for key in moved_keys(recipes, old.id, before.line[:STEP]):
+            if moved is not None:
+                self._put(moved.item(key))
+            elif key in found:
+                self.changes[key] = Delete(key)
 
     def begin(self, move: Move) -> None:
         """Show that a large move is running."""
-        if self.recipe is not None:
-            key = running_key(self.recipe.hierarchy, move.id)
+        if self.recipes:
+            key = running_key(self._name, move.id)
             self._put({"pk": key.pk, "sk": key.sk})
 
-    def _written(self, levels: Iterable[str]) -> Recipe | None:
+    def _written(self, levels: Iterable[str]) -> Recipes:
         """What the items of nodes of these levels are made of, which the marker names from now on."""
-        if self._marker is None:
-            return None
-        named = self._marker.naming(self._hierarchy, levels)
-        if named is not self._marker:
-            self._marker, put = named, named.put()
-            self.changes[put.key] = put
-        return self._marker.recipe
+        if self._marker is not None:
+            named = self._marker.naming(self._hierarchy, levels)
+            if named is not self._marker:
+                self._marker, put = named, named.put()
+                self.changes[put.key] = put
+        return self.recipes
 
     def _located(self, record: Record) -> Located:
         return Located.below(self._ancestors(record), record)
@@ -381,10 +386,10 @@ class SearchChanges:
         found = [self._read_set.record(key) for key in ancestor_keys(record.key)]
         return [one for one in found if one is not None]
 
-    def _add(self, old: Record | None, new: Record) -> None:
-        if (recipe := self._written([new.level])) is not None:
+    def _add(self, recipes: Recipes, old: Record | None, new: Record) -> None:
+        if recipes:
             before = None if old is None else self._located(old)
-            for change in search_changes(recipe, before, self._located(new)):
+            for change in item_changes(recipes, before, self._located(new)):
                 self.changes[change.key] = change
 
     def _put(self, item: Item) -> None:
@@ -395,23 +400,22 @@ class SearchChanges:
 
 
 class MoveItems:
-    """All changes for the single nodes of one large move; `recipe` is None where they have no search items.
+    """All changes for the single nodes of one large move; `recipes` are those of the hierarchy.
 
-    A cascade removes the search items of its nodes. A move writes them only if their partitions change: to another
-    tree, with `search="tree"`. Those at the new place are written with the copies, those at the old one are removed
-    with the old nodes. Any other move leaves them unchanged.
+    A cascade removes the items of all kinds of its nodes. A move writes those of the kinds of which it takes the whole
+    subtree to other partitions: at the new place with the copies, and those at the old one are removed with the old
+    nodes. It leaves all others unchanged.
     """
 
-    def __init__(self, store: Store, move: Move, recipe: Recipe | None) -> None:
+    def __init__(self, store: Store, move: Move, recipes: Recipes) -> None:
         self._store = store
         self._move = move
-        is_written = recipe is not None and (move.target is None or takes_items(recipe, move.source, move.target))
-        self._recipe = recipe if is_written else None
+        self._recipes = recipes if move.target is None else taken(recipes, move.source, move.target)
 
     async def lineages(self, records: Sequence[Record]) -> Mapping[Key, Lineage]:
         """The lineages that nodes of the source, in key order, have at the target; none where no items are written."""
         source, target = self._move.source, self._move.target
-        if self._recipe is None or target is None:
+        if not self._recipes or target is None:
             return {}
         inner = [key for key in ancestor_keys(records[0].key) if source.holds(key)]
         line = lineage([Record.of(item).id for item in await self._read([*ancestor_keys(target), *inner])])
@@ -422,16 +426,16 @@ class MoveItems:
         return found
 
     async def root_id(self, top: Key) -> str:
-        """The id of the root above the source or the target; empty where no search items are written."""
-        if self._recipe is None or top.sk == "#":
+        """The id of the root above the source or the target; empty where no items of kinds are written."""
+        if not self._recipes or top.sk == "#":
             return self._move.top_id
         return str((await self._read([Key(top.pk, "#")]))[0]["id"])
 
     def copied(self, record: Record, copy: Record, line: Lineage | None) -> list[Change]:
         """The changes for the copy of a node, which has this lineage at the target."""
         changes: list[Change] = [Put(copy.item()), *(redirect_of_moved(record) if self._move.redirects else ())]
-        if self._recipe is not None and line is not None:
-            changes += map(Put, search_items(self._recipe, Located(copy, line)))
+        if line is not None:
+            changes += item_changes(self._recipes, None, Located(copy, line))
         return changes
 
     def swept(self, record: Record, root_id: str, line: Sequence[str]) -> list[Change]:
@@ -445,12 +449,11 @@ class MoveItems:
         else:
             key = record.key.moved(move.source, move.target)
             changes = [Delete(record.key), Put(id_item(replace(record, pk=key.pk, sk=key.sk)))]
-        return changes if self._recipe is None else [*changes, *removals(self._recipe, record, root_id)]
+        return [*changes, *removals(self._recipes, record, root_id)]
 
     def undone(self, copy: Record, root_id: str) -> list[Change]:
         """The changes for the copy of a node at the target, below this root, which is removed."""
-        items = [] if self._recipe is None else item_keys(self._recipe, copy, root_id)
-        return list(map(Delete, [copy.key, *items]))
+        return [Delete(copy.key), *item_changes(self._recipes, Located(copy, id_hash(root_id)), None)]
 
     async def _read(self, keys: Sequence[Key]) -> list[Item]:
         """The items of nodes that cannot be removed while the move runs."""

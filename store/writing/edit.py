@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from store.errors import BadPath, Conflict, Fault, FaultList, Forbidden, NotFound, shorten, shown
+from store.kinds.marker import marker_key
 from store.metadata.history import current_key, redirect_key
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, path_of, tree_key
 from store.model.paths import check_limits, check_new_key, check_sizes, format_path
 from store.model.records import Item, Record, derived_id, is_id
-from store.search.marker import marker_key
 from store.writing.reads import Reader, ReadSet, Rights, WriteContext
 from store.writing.transaction import TransactionBuilder
 
@@ -128,11 +128,11 @@ class Edit(ABC):
         return touched(self.hierarchy.name, self.path)
 
     def keys_to_read(self) -> list[Key]:
-        """The keys that it reads in any case, as far as known before any read; the marker of search is another one."""
+        """The keys that it reads in any case, as far as known before any read; the marker of kinds is another one."""
         return [self.key, *ancestor_keys(self.key)]
 
     def all_keys(self) -> list[Key]:
-        """These keys, those of the nodes that are named by ids, and that of the marker of search."""
+        """These keys, those of the nodes that are named by ids, and that of the marker of kinds."""
         name = self.hierarchy.name
         return [*self.keys_to_read(), *[node_key(name, path) for path in self.ids], marker_key(name)]
 

@@ -25,6 +25,8 @@ from msgspec.structs import replace
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, Conflict, NotFound, rfc3339, shorten
+from store.kinds.lineage import Lineage, running_key
+from store.kinds.marker import Recipes, marker_key
 from store.metadata.history import line_to, redirect_of_deleted
 from store.metadata.moves import Move, MoveState, MoveTiming
 from store.metadata.tree_version import log_item
@@ -32,9 +34,7 @@ from store.model.keys import Key, ancestor_keys, parent_sort_key, path_of, subtr
 from store.model.paths import format_path
 from store.model.records import Change, Delete, Item, Put, Record, SubtreeRewrite, size_of
 from store.reading import Pages, read_marker
-from store.search.lineage import Lineage, running_key
-from store.search.marker import Recipe, marker_key
-from store.writing.derived import MoveItems, moved_keys, shape_of
+from store.writing.derived import MoveItems, keys_of_moves, shape_of
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import Step, TransactionBuilder, in_transactions
 
@@ -51,8 +51,8 @@ class MoveJob:
         self._store = store
         self._locks = locks
         self._timing = timing
-        self._recipe: Recipe | None = None  # of search items, as of the last beginning of the run
-        self._items = MoveItems(store, lease.move, None)
+        self._recipes: Recipes = {}  # as of the last beginning of the run
+        self._items = MoveItems(store, lease.move, {})
         self._max_changes = (store.max_commit_changes or store.max_changes) - 1  # besides the record of the move
 
     @property
@@ -62,11 +62,11 @@ class MoveJob:
     async def run(self) -> None:
         """Run to the end. Raises LeaseLost where another worker has the move, Unavailable to be run again.
 
-        A repair that has search items made of more does not end before a move that was registered before it.
+        A repair that has items of kinds made of more does not end before a move that was registered before it.
         """
         marker = await read_marker(self._store, self.move.hierarchy)
-        self._recipe = None if marker is None else marker.recipe
-        self._items = MoveItems(self._store, self.move, self._recipe)
+        self._recipes = {} if marker is None else marker.recipes
+        self._items = MoveItems(self._store, self.move, self._recipes)
         if self.move.state is MoveState.COPYING:
             try:
                 await self._copy()
@@ -87,10 +87,10 @@ class MoveJob:
     async def _copy(self) -> None:
         """Copy the subtree to its new place, and count its nodes by level and depth.
 
-        Where its nodes have search items, a deletion waits as well: a search that does not know of it takes nodes at
+        Where its nodes have items of kinds, a deletion waits as well: a search that does not know of it takes nodes at
         their places, while a lookup of the same response would see the commit.
         """
-        if self.move.cursor is None and (self.move.target is not None or self._recipe is not None):
+        if self.move.cursor is None and (self.move.target is not None or self._recipes):
             await self.lease.wait(self._timing.grace_seconds)
         if self.move.target is None:
             version = (await self._read([])).version(self.move.source.pk)
@@ -130,7 +130,7 @@ class MoveJob:
         return records[0], SubtreeRewrite.of(records[0], target, above)
 
     async def _commit(self) -> None:
-        """Commit the move: readers see the counts, logs and search items of both ends change with its state."""
+        """Commit the move: readers see the counts, logs and items of kinds of both ends change with its state."""
         source, target = self.move.source, self.move.target
         rewrite = None if target is None else (await self._rewrite())[1]
         above = [*ancestor_keys(source), *([] if target is None else ancestor_keys(target))]
@@ -142,7 +142,7 @@ class MoveJob:
             top, now = _existing(read_set, source), self._store.now()
             context = WriteContext(rfc3339(now), now, self.move.changed_by)
             transaction = TransactionBuilder(None, read_set, context, top)
-            await reader.read_into(read_set, [], moved_keys(transaction.recipe, read_set, top))
+            await reader.read_into(read_set, [], keys_of_moves(transaction.recipes, read_set, top))
             transaction.commit(self.move, rewrite)
             return transaction.changes()
 
@@ -183,7 +183,7 @@ class MoveJob:
         async def changes() -> list[Change]:
             read_set, now = await self._read([]), self._store.now()
             changes: list[Change] = []
-            if self._recipe is not None:
+            if self._recipes:
                 changes.append(Delete(running_key(self.move.hierarchy, self.move.id)))
             for partition in self.move.running.partitions:
                 version = read_set.version(partition)

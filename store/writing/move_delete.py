@@ -31,7 +31,7 @@ from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import check_sizes, format_path
 from store.model.records import Record, SubtreeRewrite
 from store.writing.create_update import existing, levels_above, taken
-from store.writing.derived import moved_keys, search_changes_of_move, search_changes_of_removal
+from store.writing.derived import item_changes_of_move, item_changes_of_removal, keys_of_moves
 from store.writing.edit import NOWHERE, Edit, child_path, touched
 from store.writing.positions import Position, ranks_at
 from store.writing.reads import Reader, ReadSet, WriteContext
@@ -189,9 +189,9 @@ class Move(Edit):
     ) -> None:
         """Add the move to another key. Raises TooLarge where a large move would need a position."""
         source, target, read_set, context = top.key, rewrite.target, transaction.read_set, transaction.context
-        await reader.read_into(read_set, [], moved_keys(transaction.recipe, read_set, top))
-        search_changes = partial(search_changes_of_move, transaction.recipe, source, target)
-        records = await reader.subtree(read_set, top, [*ancestor_keys(source), *ancestor_keys(target)], search_changes)
+        await reader.read_into(read_set, [], keys_of_moves(transaction.recipes, read_set, top))
+        item_changes = partial(item_changes_of_move, transaction.recipes, source, target)
+        records = await reader.subtree(read_set, top, [*ancestor_keys(source), *ancestor_keys(target)], item_changes)
         transaction.record = rewrite.moved(top)
         if records is not None:
             await transaction.relocate(records, rewrite, redirects=self.redirects, is_logged=self.is_logged)
@@ -239,10 +239,10 @@ class Delete(Edit):
         if record is None or faults.errors:
             raise faults.error()
         transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
-        # Children that are moved lose their search items and get new ones.
+        # Children that are moved lose their items of kinds and get new ones.
         times = 2 if self.policy is Policy.REPARENT else 1
-        search_changes = partial(search_changes_of_removal, transaction.recipe, times)
-        records = await reader.subtree(read_set, record, ancestor_keys(record.key), search_changes)
+        item_changes = partial(item_changes_of_removal, transaction.recipes, times)
+        records = await reader.subtree(read_set, record, ancestor_keys(record.key), item_changes)
         if self.policy is Policy.REPARENT:
             await self._reparent(transaction, reader, record, records)
         elif records is not None:
@@ -296,7 +296,7 @@ class Delete(Edit):
         keys = []
         for child, target in zip(children, targets, strict=True):
             key = node_key(name, target)
-            keys += [key, *ancestor_keys(key), *moved_keys(transaction.recipe, read_set, child)]
+            keys += [key, *ancestor_keys(key), *keys_of_moves(transaction.recipes, read_set, child)]
         await reader.read_into(read_set, touched(name, *targets), keys)
         rewrites = []
         for child, target in zip(children, targets, strict=True):

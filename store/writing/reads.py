@@ -73,8 +73,8 @@ ALL_RIGHTS = Rights()
 class WriteContext:
     """The time of a write, in UTC (RFC 3339) and in seconds since 1970, and its author, None where unknown.
 
-    Of a dry run no changes of the search items of removed nodes are built, only their number is estimated. `is_stored`:
-    the result is kept for a repetition. Indexes may be `settle_seconds` behind the table.
+    Of a dry run no changes of the items of kinds of removed nodes are built, only their number is estimated.
+    `is_stored`: the result is kept for a repetition. Indexes may be `settle_seconds` behind the table.
     """
 
     at: str
@@ -155,10 +155,10 @@ class Reader:
         read_set: ReadSet,
         record: Record,
         ancestors: Sequence[Key],
-        search_changes: Callable[[Sequence[Record]], int],
+        item_changes: Callable[[Sequence[Record]], int],
     ) -> list[Record] | None:
         """A node and all below it in key order, None where they do not all fit into one transaction, with the
-        `ancestors` whose counts change and so many `search_changes`.
+        `ancestors` whose counts change and so many `item_changes`.
 
         Where the node was moved or removed since it was read, it comes alone, and the commit will fail.
         """
@@ -167,7 +167,7 @@ class Reader:
         if nodes > MAX_NODES or (limit is not None and changes > limit):
             return None
         if nodes == 1:
-            return [record] if limit is None or changes + search_changes([record]) <= limit else None
+            return [record] if limit is None or changes + item_changes([record]) <= limit else None
         records, size, units = [record], size_of(record.item()), self.reads.units
         async for page in self.pages(below(record.pk, record.sk)):
             records += map(Record.of, page)
@@ -181,7 +181,7 @@ class Reader:
         # DynamoDB counts the bytes of what a transaction removes as well, and each node is removed and written.
         size = 2 * size + sum(size_of(item) for key in ancestors if (item := read_set[key]) is not None)
         size += sum(size_of(redirect_item(one)) for one in records)
-        return records if size <= MAX_BATCH_BYTES and changes + search_changes(records) <= limit else None
+        return records if size <= MAX_BATCH_BYTES and changes + item_changes(records) <= limit else None
 
     async def check_fits(self, rewrite: SubtreeRewrite) -> None:
         """Raise BadPath where a key of a large subtree does not fit at the new place; read once in all attempts."""

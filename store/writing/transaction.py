@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.errors import Conflict, TooLarge
+from store.kinds.marker import Recipes
 from store.metadata.history import Gone, line_to
 from store.metadata.moves import Move, new_move_id
 from store.model.hierarchy import Hierarchy
@@ -27,9 +28,8 @@ from store.model.records import (
     Record,
     SubtreeRewrite,
 )
-from store.search.marker import Recipe
 from store.writing.derived import (
-    SearchChanges,
+    KindChanges,
     TreeChanges,
     node_created,
     node_moved,
@@ -73,20 +73,20 @@ class TransactionBuilder:
         self.move: Move | None = None
         self._changes: dict[Key, Change] = {}
         self._trees = TreeChanges(read_set, context)
-        self._search = SearchChanges(record.hierarchy, hierarchy, read_set, context)
+        self._kinds = KindChanges(record.hierarchy, hierarchy, read_set, context)
 
     # -- edits ---------------------------------------------------------------------------------------------------------
 
     def create(self, record: Record, id_when: Condition) -> None:
         """Add a new node; `id_when` is the condition for its id record."""
         self._write(record, node_created(record, id_when))
-        self._search.create(record)
+        self._kinds.create(record)
         self._trees.create(record)
 
     def update(self, old: Record, new: Record) -> None:
         """Write the next revision of a node's content."""
         self._write(new, node_updated(old, new))
-        self._search.update(old, new)
+        self._kinds.update(old, new)
         self._trees.update(new)
 
     def reorder(self, rank: str) -> None:
@@ -115,7 +115,7 @@ class TransactionBuilder:
                 gone = Gone(deletion, line, *counts)
                 how = {"has_redirects": has_redirects, "redirects": redirects}
                 self._add(node_removed(record, context.at, context.by, gone, **how))
-        await self._search.remove(records)
+        await self._kinds.remove(records)
         self.ids.update([record.id for record in records])
         self._trees.remove(top, shape_of(records), alone=alone)
 
@@ -139,7 +139,7 @@ class TransactionBuilder:
                 self._add(node_moved(record, moved, when, redirects=redirects))
         if redirects:
             self._trees.redirect(rewrite.source.pk)
-        await self._search.relocate(records, rewrite)
+        await self._kinds.relocate(records, rewrite)
         self.ids.update([record.id for record in records])
         self._note_move(records[0], top, shape_of(records), is_logged=is_logged)
 
@@ -154,12 +154,12 @@ class TransactionBuilder:
         if any(len(self.read_set.version(partition).moves) >= MAX_MOVES for partition in move.running.partitions):
             raise Conflict(f"{MAX_MOVES} large moves are running in this tree; try again when some have ended.")
         self.move = move
-        self._search.begin(move)
+        self._kinds.begin(move)
         self._add([Put(move.item(), ABSENT)])
         self._trees.begin(move)
 
     def commit(self, move: Move, rewrite: SubtreeRewrite | None) -> None:
-        """Add the commit of a large move of `record`, or of its deletion without a `rewrite`: counts, logs and search.
+        """Add the commit of a large move of `record`, or of its deletion without a `rewrite`: counts, logs, node kinds.
 
         The nodes themselves are copied before, and swept afterwards.
         """
@@ -193,13 +193,13 @@ class TransactionBuilder:
 
     @property
     def nodes_left_out(self) -> int:
-        """The number of removed nodes whose search items are not among the changes, since this is a dry run."""
-        return self._search.left_out
+        """The number of removed nodes whose items of kinds are not among the changes, since this is a dry run."""
+        return self._kinds.left_out
 
     @property
-    def recipe(self) -> Recipe | None:
-        """What the search items of the hierarchy are made of, None where there are none."""
-        return self._search.recipe
+    def recipes(self) -> Recipes:
+        """What the items of kinds of the hierarchy are made of."""
+        return self._kinds.recipes
 
     @property
     def is_empty(self) -> bool:
@@ -207,7 +207,7 @@ class TransactionBuilder:
 
     def changes(self) -> list[Change]:
         """All changes for one commit; raises TooLarge where the log entries do not fit into one item."""
-        return list((self._changes | self._trees.changes(self._changes) | self._search.changes).values())
+        return list((self._changes | self._trees.changes(self._changes) | self._kinds.changes).values())
 
     # -- single changes ------------------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class TransactionBuilder:
             self._changes[change.key] = change
 
     def _note_move(self, old: Record, new: Record, shape: Counts, *, is_logged: bool) -> None:
-        self._search.move(old, new)
+        self._kinds.move(old, new)
         self._trees.move(old, new, shape, is_logged=is_logged)
 
 

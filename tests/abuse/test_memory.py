@@ -24,11 +24,11 @@ from resolvers.sorting.values import folded
 from store.cache import cache_usage
 from store.connect import open_store
 from store.errors import Unavailable
+from store.kinds.lineage import id_hash
+from store.kinds.words import fold
 from store.model.names import lookup
 from store.model.paths import parse_path
 from store.model.records import Record, derived_id
-from store.search.lineage import id_hash
-from store.search.words import fold
 from tests.abuse.door import Ask, door
 from tests.graph.small_app import SmallStore, small_app
 from tests.model import Ground, Model

@@ -19,7 +19,7 @@ from resolvers.session.request import Request
 from resolvers.sorting.values import folded
 from store.connect import open_store
 from store.engine import Store
-from store.search.words import MAX_READ_CHARACTERS, fold
+from store.kinds.words import MAX_READ_CHARACTERS, fold
 from tests.abuse.door import door
 from tests.abuse.test_connections import post
 from tests.graph.small_app import SmallStore, small_app

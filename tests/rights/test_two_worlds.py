@@ -33,12 +33,12 @@ from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine import ReadUsage, Store
+from store.kinds.lineage import STEP, MovedNode, lineage, moved_key, running_key
 from store.metadata.moves import Move, MoveState
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.keys import Key, Path, tree_version_key
 from store.model.paths import format_path, parse_path
 from store.model.records import Put
-from store.search.lineage import MovedNode, lineage, running_key
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writing import move_delete
@@ -137,7 +137,8 @@ async def add_moves(store: Store, hierarchy: str, tree: str, moved: int) -> None
     by_tree = hierarchy == "crate"
     for number in range(moved):
         node = MovedNode(f"{hierarchy}:gone{number}", lineage([f"{hierarchy}:H", f"{hierarchy}:gone{number}"]), 3)
-        await store.commit([Put(node.item(hierarchy, by_tree=by_tree))])
+        key = moved_key(hierarchy, node.id, node.line[:STEP] if by_tree else "")
+        await store.commit([Put(node.item(key))])
     move, ends = running_key(hierarchy, "ab" * 12), (Key(tree, "#0#gone#"), Key(tree, "#0#there#"))
     await store.commit([Put({"pk": move.pk, "sk": move.sk})])
     record = Move(

@@ -129,7 +129,7 @@ def kind_of(item: Item) -> str:
         changes: Any = item.get("changes", ())
         moved = " of a move" if any("MOVED" in entry for entry in changes) else ""
         return f"{'log' if sk != '!' else 'version'} {pk.count('#')}{moved}"
-    return partition if partition != "search" else f"search {sk[0]}"
+    return partition if partition != "kinds" else f"kinds {sk[0]}"
 
 
 async def items_to_damage(store: Store) -> tuple[dict[str, Item], str]:
@@ -179,7 +179,7 @@ async def test_what_is_damaged_is_bad_data_in_whatever_reads_it(clients: Clients
             codes = await reader.codes(QUERY, **variables) | await reader.codes(MUTATION)
             codes |= await _codes_of_commands(store)
             silent |= {f"{kind}: {name}"} if "BAD_DATA" not in codes else set()
-            if "INTERNAL_SERVER_ERROR" in codes or not ("FOUND" in codes or kind == "search l"):  # as a move is running
+            if "INTERNAL_SERVER_ERROR" in codes or not ("FOUND" in codes or kind == "kinds l"):  # as a move is running
                 strange.append((kind, name, damaged[name], codes))
         await store.commit([Put(item)])
     assert strange == [], str(strange)

@@ -23,12 +23,12 @@ from store.checking.repair import Repair
 from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, NotIndexed
+from store.kinds.words import SearchText
 from store.metadata.moves import MoveTiming
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
-from store.search.words import SearchText
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writing.create_update import Create, Update

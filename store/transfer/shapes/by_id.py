@@ -13,7 +13,7 @@ from store.transfer.formats.table import Table, TableRow
 from store.transfer.rows import AskedNodes, Part, Rejection, Row, TextRows
 from store.transfer.shapes.columns import LevelColumns
 from store.transfer.shapes.doubts import Look
-from store.transfer.shapes.paths import PathCells, check_places, check_table, path_places, row_of, unquoted
+from store.transfer.shapes.paths import PathCells, check_places, check_table, named_columns, row_of, unquoted
 from store.transfer.shapes.shape import RowOptions, Shape
 
 PLACE = frozenset(("path", "level", "id"))  # columns that say nothing where the node is found by its id
@@ -96,8 +96,8 @@ class ById(Shape):
             fields |= {NAMES: names} if names else {}
         return row_of(row.number, {**fields, "path": path, "level": level, "id": node_id}, is_exact=True)
 
-    def places(self) -> dict[str, str]:
-        return path_places(self, (self.column,)) | super().places()
+    def own_columns(self) -> list[str]:
+        return named_columns(self, {self.column})
 
     def check(self, look: Look, see: Callable[[Look], None]) -> None:
         """Raise BadInput for columns without a place."""

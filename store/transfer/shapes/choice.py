@@ -20,7 +20,8 @@ from store.transfer.shapes.shape import RowOptions, Shape, TreeBy
 from store.transfer.shapes.taxonomy import Taxonomy
 
 SHAPES: Sequence[type[Shape]] = (ById, Links, Nested, JsonLines, Taxonomy, Paths, Levels, Outline)
-TREE_PARTS = {name: parts for shape in SHAPES for name, parts in shape.trees.items()}
+"""All shapes: the first that fits a table is its shape, and the first that sees its own in it raises the doubt."""
+TREES = {name: (shape, parts) for shape in SHAPES for name, parts in shape.trees.items()}
 TREE_BY = (
     "it is id=ID,parent=PARENT, prefix=CODE, indent=COLUMN or depth=COLUMN with columns of a table, indent of a text, "
     "or children=NAME of JSON; a part with a comma is in quotes, such as 'id=ID,\"parent=Parent, if any\"'."
@@ -40,13 +41,14 @@ def tree_by(text: str | None) -> TreeBy | None:
     except csv.Error:
         cells = [""]
     for what, equals, name in (map(str.strip, cell.partition("=")) for cell in cells):
-        if what in parts or not any(what in known for known in TREE_PARTS.values()):
+        if what in parts or not any(what in (*known.needed, *known.others) for _, known in TREES.values()):
             raise BadInput(f'{given} has {"two parts" if what in parts else "the unknown part"} "{what}"; {TREE_BY}')
         if not name.strip("| ") and (equals or what != "indent"):
             raise BadInput(f"{given} has no column for {what}; write {what}=COLUMN.")
         parts[what] = name
-    shapes = [shape for shape in TREE_PARTS if shape in parts]
-    if len(shapes) != 1 or not parts.keys() <= {*TREE_PARTS[shapes[0]]} or (shapes == ["parent"] and "id" not in parts):
+    shapes = [name for name in TREES if name in parts]
+    known = TREES[shapes[0]][1] if len(shapes) == 1 else None
+    if known is None or not {*known.needed} <= parts.keys() <= {*known.needed, *known.others}:
         raise BadInput(f"{given} does not say how the tree is written; {TREE_BY}")
     return TreeBy(shapes[0], parts)
 

@@ -14,7 +14,7 @@ from store.transfer.formats.source import REASON, Guess
 from store.transfer.formats.table import Sample, Table
 from store.transfer.rows import Part, Rejection, Row
 from store.transfer.shapes.cell_paths import CellPaths, paths_in_cells, see_paths
-from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, columns, match_columns
+from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, check_columns, columns, match_columns
 from store.transfer.shapes.doubts import Look, nested_level, shape_doubt
 from store.transfer.shapes.groups import check_groups
 from store.transfer.shapes.shape import RowOptions, Shape
@@ -40,15 +40,12 @@ class Levels(Shape):
         self.levels = self._found_levels(table.header)
         self.rejected = table.rejected(REASON)
         self.keys = [level.key for level in self.levels]
-        self._cells = LevelCells(table.header, self.levels, options.cells)
-        self._text = self._cells.text
+        check_columns(table.header, self.levels)
         self._columns = {level.key: level.values for level in self.levels}
         used = [column for own in self._columns.values() for column in {*own}]
         self._shares_columns = len(used) > len({*used})
         self._layouts: dict[tuple[int, ...], list[LevelColumns]] = {}
         self._fill_down = options.cells.fill_down
-        if unused := {*self._fill_down} - {column for own in self.levels for column in (own.key, *own.values)}:
-            raise BadInput(f'Column "{min(unused)}" of --fill-down is not imported; name it with --level or --attr.')
 
     @classmethod
     def fits(cls, table: Table, options: RowOptions) -> bool:
@@ -73,6 +70,11 @@ class Levels(Shape):
         return levels
 
     def start(self) -> None:
+        header = self.table.header  # a description shows the columns before a wrong one of these options
+        self._cells = LevelCells(header, self.levels, self.given.cells)
+        if unused := {*self._fill_down} - {column for own in self.levels for column in (own.key, *own.values)}:
+            raise BadInput(f'Column "{min(unused)}" of --fill-down is not imported; name it with --level or --attr.')
+        self._text, self._corner = self._cells.text, header[0]
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
         self._above: Sequence[object] = ()
 
@@ -96,13 +98,14 @@ class Levels(Shape):
         return found
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
-        if self._cells.is_header(cells):
+        if cells[0] == self._corner and self._cells.is_header(cells):
             return Rejection(number, "The row is the header again; remove it.")
         path, parts, keys, absent = list[str](), list[Part](), list[str](), False
         others: Sequence[Row] = ()
+        text = self._text
         levels = self._layout(cells) if self._shares_columns else self.levels
         for index, level in enumerate(levels, start=1):
-            if not (key := self._text(cells, level.key)):
+            if not (key := text(cells, level.key)):
                 absent = absent or level.constant_part is None
             elif level.paths is None and not level.fold:  # as most are
                 path.append(key)

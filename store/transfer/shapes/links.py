@@ -15,7 +15,7 @@ from store.transfer.shapes.codes import see_codes
 from store.transfer.shapes.doubts import HEADER_WORDS, NUMBER, Look, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
 from store.transfer.shapes.parent_tree import NO_PARENT, ParentTree, link_of, node_id_of
-from store.transfer.shapes.shape import RowOptions, Shape, TreeBy
+from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
 
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
 MAX_CANDIDATES = 4
@@ -29,7 +29,10 @@ _CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$"
 class Links(Shape):
     """Rows with links, whose cells become parts once the tree of all rows says their levels."""
 
-    trees: ClassVar = {"parent": ("id", "parent", "key", "level"), "prefix": ("prefix", "key", "level")}
+    trees: ClassVar = {
+        "parent": TreeParts(("id", "parent"), ("key", "level")),
+        "prefix": TreeParts(("prefix",), ("key", "level")),
+    }
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)

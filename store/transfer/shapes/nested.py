@@ -18,7 +18,7 @@ from store.transfer.shapes.columns import columns, level_column, match_columns
 from store.transfer.shapes.doubts import shape_doubt
 from store.transfer.shapes.parent_tree import level_below
 from store.transfer.shapes.paths import key_of, line_of, row_of
-from store.transfer.shapes.shape import RowOptions, Shape
+from store.transfer.shapes.shape import RowOptions, Shape, TreeParts
 
 OTHER_LIST = (
     '{file} is a tree: "{name}" has objects that would be lost. The nodes of a tree are in lists "children", each with '
@@ -49,7 +49,8 @@ class Nested(Shape):
     Raises Doubt for nodes with lists of others.
     """
 
-    trees: ClassVar = {"children": ("children", "key", "name", "id")}
+    trees: ClassVar = {"children": TreeParts(("children",), ("key", "name", "id"))}
+    needs_order = True
     is_table = False
     has_lists = True
 

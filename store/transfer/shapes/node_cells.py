@@ -17,11 +17,7 @@ class NodeCells(LevelCells):
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions, tree: TreeBy) -> None:
         given = columns(hierarchy, options.columns, hierarchy.levels)
-        self.levels = (
-            [LevelColumns(own.level, "") for own in given]
-            if table.is_text
-            else _columns(hierarchy, table.header, tree, given)
-        )
+        self.levels = _columns(hierarchy, table.header, tree, given)
         super().__init__(table.header, self.levels, options.cells, tree.columns)
         check_columns(table.header, [LevelColumns("", column) for column in tree.columns])
         self._level_column, self._id_column = tree.parts.get("level"), tree.parts.get("id", "")

@@ -15,7 +15,7 @@ from store.transfer.shapes.doubts import Look, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
 from store.transfer.shapes.parent_tree import level_below
 from store.transfer.shapes.paths import line_of
-from store.transfer.shapes.shape import RowOptions, Shape, TreeBy
+from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
 
 _HEADING = re.compile(r"(#+)\s+(.*)", re.DOTALL)
 _BRANCH = re.compile(r"([\s│┃|]*(?:[├└┣┗╰`+|\\](?:[─━]+|--+)\s*|[│┃|]\s+))(.*)", re.DOTALL)  # of the program tree
@@ -89,13 +89,19 @@ class Outline(Shape):
     In a text the lines are the texts. A row without a clear place stops the import, since what is below it has none.
     """
 
-    trees: ClassVar = {"indent": ("indent", "key", "level"), "depth": ("depth", "key", "level", "name")}
+    trees: ClassVar = {
+        "indent": TreeParts(("indent",), ("key", "level")),
+        "depth": TreeParts(("depth",), ("key", "level", "name")),
+    }
+    needs_order = True
     has_lists = True
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)
         tree = options.tree or TreeBy("indent", {"indent": ""})
         self.is_table = not table.is_text
+        if table.is_text:
+            self.refuse_columns()
         self._cells = NodeCells(hierarchy, table, options, tree)
         self.levels, self.guesses = self._cells.levels, self._cells.guesses
         self._indent, self._depth, self._key = map(tree.parts.get, ("indent", "depth", "key"))

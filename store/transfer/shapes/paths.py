@@ -130,13 +130,13 @@ class Paths(Shape):
 
     @classmethod
     def fits(cls, table: Table, options: RowOptions) -> bool:
-        return not table.is_text and not options.columns.levels and is_path_table(table.header)
+        return not (options.tree or table.is_text or options.columns.levels) and is_path_table(table.header)
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         return self._cells.row(number, cells)
 
-    def places(self) -> dict[str, str]:
-        return path_places(self, {"id"}) | super().places()
+    def own_columns(self) -> list[str]:
+        return named_columns(self, {"id"})
 
     def check(self, look: Look, see: Callable[[Look], None]) -> None:
         """Raise for columns called path and level that mean something else, and for columns without a place."""
@@ -152,11 +152,11 @@ class Paths(Shape):
         check_places(self, look)
 
 
-def path_places(shape: Shape, ids: Iterable[str]) -> dict[str, str]:
+def named_columns(shape: Shape, ids: Iterable[str]) -> list[str]:
     """The columns of a table that are imported by their own names; of ids these."""
     levels = shape.hierarchy.levels.values()
     known = {*FIXED, *LAST, *(name for level in levels for name in level.attributes)} - {"id"} | {*ids}
-    return {name: name for name in shape.table.header if name in known}
+    return [name for name in shape.table.header if name in known]
 
 
 def check_places(shape: Shape, look: Look) -> None:

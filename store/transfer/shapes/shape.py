@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
@@ -14,6 +14,13 @@ from store.transfer.rows import NodesOf, Rejection, Row, TextRows
 from store.transfer.shapes.columns import ColumnOptions, LevelColumns, columns
 from store.transfer.shapes.doubts import Look
 from store.transfer.shapes.parent_tree import ParentTree
+
+
+class TreeParts(NamedTuple):
+    """The parts of `--tree-by` that a shape needs, and those that it takes besides."""
+
+    needed: Sequence[str]
+    others: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,8 @@ class RowOptions:
 class Shape:
     """The rows of a table, read as one shape: a path and the content of a node in each.
 
-    `trees` are the parts of `--tree-by` by the part that names the shape. `levels` are the columns of levels, `options`
+    `trees` are the parts of `--tree-by` by the part that names the shape; one that `needs_order` is told by the order
+    of rows, which items of a table do not have. `levels` are the columns of levels, `options`
     those with what follows from the names of the columns, which `guesses` say. With a `tree` rows name their parents
     and get their paths from it; with `by_id` they name stored nodes. Rejected rows are written as `rejected`. A shape
     that `is_table` reads cells of columns, another one lines of text or objects. Paths that are lists of keys are meant
@@ -58,7 +66,8 @@ class Shape:
     A constructor raises BadInput for options that the shape does not take, and for columns that are not there.
     """
 
-    trees: ClassVar[Mapping[str, Sequence[str]]] = {}
+    trees: ClassVar[Mapping[str, TreeParts]] = {}
+    needs_order: ClassVar[bool] = False
     levels: Sequence[LevelColumns] = ()
     guesses: Sequence[str] = ()
     tree: ParentTree | None = None
@@ -138,9 +147,13 @@ class Shape:
         for holder, name in ((self, "first"), (self.table, "sample")):
             vars(holder).pop(name, None)
 
+    def own_columns(self) -> Sequence[str]:
+        """The columns that are imported by their own names."""
+        return ()
+
     def places(self) -> dict[str, str]:
         """The columns that are imported, with what they become, for a person."""
-        found: dict[str, str] = {}
+        found = {name: name for name in self.own_columns()}
         for level in self.levels:
             for column, place in level.places():
                 found[column] = f"{found[column]}, {place}" if column in found else place

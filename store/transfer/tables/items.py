@@ -57,28 +57,23 @@ class ItemReader:
         self.unused: Counter[str] = Counter()
         self.by_name: dict[str, str] = {}
         self.unremoved = 0
-        self.left_out.clear()
 
-    def row(self, number: int, item: JsonItem) -> Row | Rejection | None:
-        """The row of an item; None for one that is left out."""
-        is_skipped = self.left_out.skips(item)
+    def row(self, number: int, item: JsonItem, *, is_deleted: bool = False) -> Row | Rejection | None:
+        """The row of an item, or of the keys of one that `is_deleted`; None for one that is left out."""
         match = self.match(item)
-        if is_skipped or self.left_out.is_gone(item):
+        is_skipped = not is_deleted and self.left_out.skips(item)
+        if is_skipped or (not is_deleted and self.left_out.is_gone(item)):
             removes = self.removes or (self.is_part and not is_skipped)
             return self._removed(number, match) if match and removes else None
         if match is None:
-            return self._no_match(number, item)
+            keys = ", ".join(f"{name} = {key_text(item.get(name)) or 'none'}" for name in self.keys)
+            return Rejection(number, f"The keys {shorten(keys, 200)} match no --key.")
+        if is_deleted:
+            return self._removed(number, match)
         if not match.path:
             names = ", ".join(column.key for column in self._below)
             return Rejection(number, f"The item has none of the attributes of levels: {names}.")
         return Row(number, match.path, self._parts(match.levels, item), version=match.version or None)
-
-    def deletion(self, number: int, keys: JsonItem) -> Row | Rejection | None:
-        """The row of an item that was deleted; None for a former version, which stays in the history, and where its
-        keys are not the whole path.
-        """
-        match = self.match(keys)
-        return self._removed(number, match) if match else self._no_match(number, keys)
 
     def match(self, item: JsonItem) -> Match | None:
         """What the keys of an item say, with the attributes of levels below; None where no template matches."""
@@ -93,6 +88,9 @@ class ItemReader:
         return found
 
     def _removed(self, number: int, match: Match) -> Row | None:
+        """The row of a node that is no more; None for a former version, which stays in the history, and where the keys
+        are not the whole path.
+        """
         if match.version:
             return None
         if self.is_part and self._below:
@@ -115,10 +113,6 @@ class ItemReader:
                 f"{shorten(names, MAX_SHOWN_CHARACTERS)}; --attr gives them one."
             )
         return found
-
-    def _no_match(self, number: int, item: JsonItem) -> Rejection:
-        keys = ", ".join(f"{name} = {key_text(item.get(name)) or 'none'}" for name in self.keys)
-        return Rejection(number, f"The keys {shorten(keys, 200)} match no --key.")
 
     def _parts(self, levels: Sequence[str], item: JsonItem) -> list[Part]:
         """The parts of a path: an attribute is a value of the last node, else of the deepest that it is given for.
@@ -191,7 +185,7 @@ class Items(Shape):
         for number, text, line in self.table.values() if self.table.values else ():
             try:
                 kind, item = line.item(text)
-                row = reader.deletion(number, item) if kind == "Keys" else reader.row(number, item)
+                row = reader.row(number, item, is_deleted=kind == "Keys")
             except BadInput as error:
                 row = Rejection(number, str(error))
             if isinstance(row, Rejection):

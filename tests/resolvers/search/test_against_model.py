@@ -20,12 +20,12 @@ from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, CladeError
+from store.kinds.words import SearchText
 from store.metadata.moves import MoveTiming
 from store.model.hierarchy import Hierarchy
 from store.model.names import lookup
 from store.model.paths import format_path
 from store.model.records import Record
-from store.search.words import SearchText
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
 from tests import invariants, search_model

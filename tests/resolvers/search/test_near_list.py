@@ -15,10 +15,10 @@ from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from store.checking.check import Check
 from store.engine import ReadUsage, Store
+from store.kinds.cells import Point
+from store.kinds.marker import marker_key
 from store.model.keys import Path, node_key
 from store.model.records import Delete, Put, Record
-from store.search.cells import Point
-from store.search.marker import marker_key
 from store.writing.move_delete import Move
 from tests.rights.asking import Server, caller
 from tests.store.writing import journaled
@@ -382,7 +382,7 @@ async def test_a_caller_who_may_read_a_part_finds_what_is_hers_and_reads_no_cell
     paths = ["US/NE/c0001", "US/NE/c0003"]
     assert [edge["node"]["path"] for edge in found["roots"]["edges"]] == paths
     assert [edge["node"]["path"] for edge in found["stores"]["edges"]] == [f"{path}/s" for path in paths]
-    assert not any("cells/" in span.partition or "search/" in span.partition for span, *_ in recorder.spans)
+    assert not any("cells/" in span.partition or "kinds/" in span.partition for span, *_ in recorder.spans)
 
 
 REFUSED = {

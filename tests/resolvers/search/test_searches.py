@@ -16,11 +16,11 @@ from store.checking.repair import Repair
 from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.errors import Unavailable
+from store.kinds.marker import marker_key
+from store.kinds.words import SearchText, WordKind, fold
 from store.metadata.moves import MoveTiming
 from store.model.paths import parse_path
 from store.model.records import Put
-from store.search.marker import WORDS_VERSION, marker_key
-from store.search.words import SearchText, fold
 from store.writing.create_update import Update
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
@@ -159,8 +159,9 @@ async def test_items_of_another_kind_are_an_error_until_repair_has_written_them_
     await plant(store, Spot, [(("r",), "ZONE", "Coeur d'Alene"), (("o",), "ZONE", "Other")])
     spots, query = {"spot": Spot.definition()}, '{ searchSpots(text: "coeur dalene") { complete nodes { key } } }'
     (marker,) = await store.get([marker_key("spot")], ReadUsage(), strong=True)
-    made: Any = marker and marker["made"]
-    await store.commit([Put({**(marker or {}), "made": {**made, "version": WORDS_VERSION + 1}})])
+    kinds: Any = marker and marker["kinds"]
+    made = {**kinds["words"]["made"], "version": WordKind.version + 1}
+    await store.commit([Put({**(marker or {}), "kinds": {**kinds, "words": {"made": made}}})])
     for name in ("", "Another", "Others"):  # writes cannot make items of another kind, and take them off the marker
         if name:
             await Writer(store).write(Update(spots["spot"], ("o",), name, None, {}), ReadUsage())

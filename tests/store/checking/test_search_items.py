@@ -11,14 +11,14 @@ import pytest
 from store.checking.check import Check
 from store.checking.repair import Repair
 from store.engine import ReadUsage, Store
+from store.kinds.lineage import id_hash
+from store.kinds.marker import marker_key
 from store.metadata.moves import MoveTiming
 from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.keys import node_key
 from store.model.paths import parse_path
 from store.model.records import Change, Delete, Item, Put, key_of
-from store.search.lineage import id_hash
-from store.search.marker import marker_key
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writing.writer import Writer
@@ -72,7 +72,7 @@ def changed(**values: Value) -> Callable[[Item], Change]:
 
 
 def moved(node: str, **values: Value) -> Callable[[Item], Change]:
-    return lambda _: Put({"pk": "search/category", "sk": f"category:{node}", "deepest": 1, **values})
+    return lambda _: Put({"pk": "kinds/category", "sk": f"category:{node}", "deepest": 1, **values})
 
 
 WRONG = "category r/a/b/c: 1 search item not as the node is"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from store.search.cells import EARTH_KILOMETERS, FIRST_CELLS, LEVELS, Point, cover, first_cell
+from store.kinds.cells import EARTH_KILOMETERS, FIRST_CELLS, LEVELS, Point, cover, first_cell
 from tests.selection import examples
 
 RUNS = 7

@@ -7,9 +7,9 @@ those of all such nodes, the lineage in a search item leads to where its node is
 
 | item | pk | sk |
 | --- | --- | --- |
-| node that was moved with others below it | `search/location` | its id |
-| the same where each tree is searched by itself | `search/drive` | the hash of the root's id, and its id |
-| large move that is running | `search/location` | `~` and its id |
+| node that was moved with others below it | `kinds/location` | its id |
+| the same where each tree is searched by itself | `kinds/drive` | the hash of the root's id, and its id |
+| large move that is running | `kinds/location` | `~` and its id |
 """
 
 from base64 import urlsafe_b64encode
@@ -23,9 +23,9 @@ from msgspec import Meta, Struct
 from store.model.decoding import decoded
 from store.model.keys import MAX_SEGMENTS, Index, Key, KeyRange
 from store.model.records import Item
-from store.search.marker import MARKER
 
 STEP = 6  # characters of an id
+MARKER = "-"  # the sort key of the marker, before all others
 RUNNING = "~"  # begins the sort keys of running moves, after all others
 
 Lineage = str
@@ -72,9 +72,8 @@ class MovedNode(NamedTuple):
         found = decoded(item, _StoredMovedNode)
         return cls(moved_id(item), found.line, found.deepest)
 
-    def item(self, hierarchy: str, *, by_tree: bool) -> Item:
-        """The item; `by_tree` is whether each tree is searched by itself."""
-        key = moved_key(hierarchy, self.id, self.line[:STEP] if by_tree else "")
+    def item(self, key: Key) -> Item:
+        """The item at one of its keys."""
         return {"pk": key.pk, "sk": key.sk, "line": self.line, "deepest": self.deepest}
 
     @classmethod
@@ -96,13 +95,13 @@ def moved_key(hierarchy: str, node_id: str, tree: str = "") -> Key:
 
     `tree` is the hash of the id of its root, where each tree is searched by itself.
     """
-    return Key(f"search/{hierarchy}", tree + node_id)
+    return Key(f"kinds/{hierarchy}", tree + node_id)
 
 
 def moved_nodes(hierarchy: str, tree: str = "") -> KeyRange:
     """The range of the items of all moved nodes of a hierarchy, or of a tree that is searched by itself."""
     lo, hi = (f"{tree}{hierarchy}:", f"{tree}{hierarchy};") if tree else (MARKER + "!", RUNNING)
-    return KeyRange(Index.TABLE, f"search/{hierarchy}", lo, hi)
+    return KeyRange(Index.TABLE, f"kinds/{hierarchy}", lo, hi)
 
 
 def moved_id(item: Item) -> str:
@@ -114,7 +113,7 @@ def moved_id(item: Item) -> str:
 
 def running_key(hierarchy: str, move_id: str) -> Key:
     """The key of the item that shows to searches that a large move is running."""
-    return Key(f"search/{hierarchy}", f"{RUNNING}{move_id}")
+    return Key(f"kinds/{hierarchy}", f"{RUNNING}{move_id}")
 
 
 class Moves:

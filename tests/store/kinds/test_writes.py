@@ -63,7 +63,7 @@ async def check(store: Store, hierarchy: Hierarchy = SEARCHED) -> None:
 
 async def search_items(store: Store) -> list[Item]:
     """The items of words and of moved nodes."""
-    found = [item for item in await invariants.all_items(store) if item["pk"].startswith(("words/", "search/"))]
+    found = [item for item in await invariants.all_items(store) if item["pk"].startswith(("words/", "kinds/"))]
     return [item for item in found if item["sk"] != "-" and not item["sk"].startswith("~")]
 
 
@@ -161,7 +161,7 @@ async def test_of_a_moved_node_is_kept_what_its_descendants_need(
 ) -> None:
     await write(store, *edits)
     await check(store)
-    assert any(item["pk"] == "search/category" for item in await search_items(store)) == is_moved
+    assert any(item["pk"] == "kinds/category" for item in await search_items(store)) == is_moved
 
 
 # -- a move that comes to nothing --------------------------------------------------------------------------------------

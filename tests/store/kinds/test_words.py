@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from store.errors import BadInput
-from store.search.words import (
+from store.kinds.words import (
     MAX_TEXT_CHARACTERS,
     MAX_WORDS,
     WEIGHT,

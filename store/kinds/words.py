@@ -19,7 +19,7 @@ more name, and of its attributes with `search=True`. An item is in two orders, s
 | the table | `words/location#o` | `omaha#0<weight>#<id>` | by text, and where that is a whole name, by weight |
 | `by_parent` | `words/location#oma` | `0<weight><depth><name>#<id>` | names that begin so first, then by weight |
 
-What they are made of says the marker (`store/search/marker.py`). Words that are no names are in an item by the stored
+What they are made of says the marker (`store/kinds/marker.py`). Words that are no names are in an item by the stored
 name of their attribute, so that a class which searches fewer attributes finds what it would find by its own items.
 
 The partition key has the first character of the word, or its first three (of Han its first one). Where each tree is
@@ -38,15 +38,16 @@ from typing import NamedTuple, cast
 from msgspec import Struct
 
 from store.errors import BadInput, quantity
+from store.kinds.kind import Located, NodeKind
+from store.kinds.lineage import STEP, Line, Lineage, Moves, Place
+from store.kinds.recipe import LevelRecipe, Names, Recipe, number_names
 from store.model.attributes import Value
 from store.model.decoding import damaged, decoded
-from store.model.hierarchy import Hierarchy
+from store.model.hierarchy import Hierarchy, Level, SearchScope
 from store.model.keys import Index, Key, KeyRange, decode_segment, depth_of, hierarchy_of, last_segment
 from store.model.letters import plain_letters
 from store.model.names import NAMES, are_names, lookup
 from store.model.records import Item, Record
-from store.search.lineage import STEP, Line, Lineage, Place
-from store.search.marker import Names, Recipe, number_names
 
 MAX_TEXT_CHARACTERS = 200  # of a text to search for
 MAX_WORDS = 8  # of it
@@ -57,6 +58,7 @@ KEY = "#"  # under which a node's key is among its names; no language tag
 _LAST = "\U0010ffff"  # sorts after all that a folded text can hold
 WEIGHT = r"(?:1|0\d{3}\d+:|2\d{3}\d+!)"
 """The pattern of an encoded weight."""
+WEIGHT_PART = "weight"  # of a recipe
 _NINES = str.maketrans("0123456789", "9876543210")
 _ZERO = "1"
 _RANK = re.compile(rf"([01])({WEIGHT})(\d\d)(.*)#(.*)", re.DOTALL)
@@ -370,10 +372,10 @@ class WordItem(NamedTuple):
 def word_items(recipe: Recipe, record: Record, line: Lineage) -> list[Item]:
     """The word items of a node; `line` is its lineage."""
     level = recipe.level(record.level)
-    if level.words is None:
+    if level.attributes is None:
         return []
-    words = Words.made(record, level.words)
-    weight = descending(_number(record, level.weight))
+    words = Words.made(record, level.attributes)
+    weight = descending(_number(record, level.number(WEIGHT_PART)))
     name, bare_id = words.names.get("", ""), record.id.partition(":")[2]
     place = f"{weight}{depth_of(record.sk):02d}{name}#{bare_id}"
     others = {language: text for language, text in words.names.items() if language}
@@ -391,6 +393,54 @@ def word_items(recipe: Recipe, record: Record, line: Lineage) -> list[Item]:
         }
         for text, (is_name, begins) in words.beginnings().items()
     ]  # fmt: skip
+
+
+class WordKind(NodeKind):
+    """Word items, by which search finds nodes."""
+
+    name = "words"
+    version = 2
+    has_lineage = True
+
+    def is_asked(self, hierarchy: Hierarchy) -> bool:
+        return hierarchy.search is not None
+
+    def asked(self, hierarchy: Hierarchy, level: str) -> LevelRecipe:
+        """Of a level that the class does not define the names of nodes, and their weights."""
+        if hierarchy.search is None:
+            return LevelRecipe()
+        own = hierarchy.any_level(level)
+        searched = [own.attributes[one] for one in own.searched]
+        weight = number_names(hierarchy, level, hierarchy.search.weight)
+        return LevelRecipe(
+            frozenset([name for one in searched for name in (one.name, *one.was)]),
+            {WEIGHT_PART: weight} if weight else {},
+        )
+
+    def lacks(self, hierarchy: Hierarchy, level: Level, made: LevelRecipe) -> list[str]:
+        if made.attributes is None:
+            return [f"the words of {level.label}"]
+        if not made.agrees(self.asked(hierarchy, level.name)):
+            return [f"the words of {level.label} by their weight"]
+        attributes = [level.attributes[name] for name in level.searched]
+        return [
+            f"{one.label} of {level.label}" for one in attributes if made.attributes.isdisjoint((one.name, *one.was))
+        ]
+
+    def items(self, recipe: Recipe, node: Located) -> list[Item]:
+        return word_items(recipe, node.record, node.line)
+
+    def owner(self, item: Item) -> str | None:
+        return owner_of(item, self.name)
+
+    def is_by_tree(self, hierarchy: Hierarchy) -> bool:
+        return is_by_tree(hierarchy)
+
+    def is_outdated(self, found: Item, item: Item, moves: Moves | None) -> bool:
+        if found.get("parent") != item.get("parent") or not leads(found, item, moves):
+            return False
+        one, other = WordItem.of("", found), WordItem.of("", item)
+        return one._replace(at=other.at, line=other.line, depth=other.depth, rank=other.rank) == other
 
 
 def weight_of(hierarchy: Hierarchy, record: Record) -> str:
@@ -439,6 +489,23 @@ def partition(hierarchy: str, tree: str, kind: str = "words") -> str:
     Items of another kind begin with its name instead.
     """
     return f"{kind}/{hierarchy}#{tree}#" if tree else f"{kind}/{hierarchy}#"
+
+
+def owner_of(item: Item, kind: str) -> str | None:
+    """The full id of the node of an item whose partition begins with this kind, None for any other item."""
+    found, _, rest = str(item["pk"]).partition("/")
+    return f"{rest.partition('#')[0]}:{str(item['sk']).rpartition('#')[2]}" if found == kind and "#" in rest else None
+
+
+def leads(found: Item, item: Item, moves: Moves | None) -> bool:
+    """Whether an item that was found has the attributes of another one, and the moves lead from its lineage to that."""
+    line, present = str(found.get("line")), str(item["line"])
+    return found.keys() == item.keys() and (line == present or (moves is not None and moves.present(line) == present))
+
+
+def is_by_tree(hierarchy: Hierarchy) -> bool:
+    """Whether each tree is searched by itself."""
+    return hierarchy.search is not None and hierarchy.search.scope is SearchScope.TREE
 
 
 def by_text(base: str, text: str) -> KeyRange:

@@ -24,16 +24,19 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from store.kinds.kind import Located, NodeKind
+from store.kinds.lineage import STEP, Line, Lineage, Moves, Place
+from store.kinds.recipe import LevelRecipe, Names, Recipe, number_names
+from store.kinds.words import is_by_tree, leads, owner_of, partition
 from store.model.decoding import damaged, decoded
+from store.model.hierarchy import Hierarchy, Level
 from store.model.keys import Index, Key, KeyRange, hierarchy_of
 from store.model.records import Item, Record
-from store.search.lineage import STEP, Line, Lineage, Place
-from store.search.marker import Names, Recipe
-from store.search.words import partition
 
 EARTH_KILOMETERS = 6371.0088  # mean radius
 LEVELS = 18  # of cells; those of the last are some 40 m wide
 FIRST_CELLS = 24  # of the first level: each face has four
+PARTS = ("latitude", "longitude")  # of a recipe
 _ROUNDING = 1e-9  # radians, 6 mm: what rounding can change in an angle
 _REST = (1 << 2 * (LEVELS - 1)) - 1  # the bits of a cell's number below those of its partition
 _DIGITS = -(-2 * (LEVELS - 1) // 4)
@@ -222,7 +225,7 @@ def point_of(record: Record, *names: Names) -> Point | None:
 def cell_items(recipe: Recipe, record: Record, line: Lineage) -> list[Item]:
     """The cell item of a node, if it has a point; `line` is its lineage."""
     level = recipe.level(record.level)
-    point = point_of(record, level.latitude, level.longitude)
+    point = point_of(record, *map(level.number, PARTS))
     if point is None:
         return []
     cell = point.cell
@@ -234,6 +237,40 @@ def cell_items(recipe: Recipe, record: Record, line: Lineage) -> list[Item]:
             "latitude": point.latitude, "longitude": point.longitude,
         }
     ]  # fmt: skip
+
+
+class CellKind(NodeKind):
+    """Cell items, by which nodes near a point are found."""
+
+    name = "cells"
+    has_lineage = True
+
+    def is_asked(self, hierarchy: Hierarchy) -> bool:
+        return hierarchy.location is not None
+
+    def asked(self, hierarchy: Hierarchy, level: str) -> LevelRecipe:
+        if hierarchy.location is None:
+            return LevelRecipe()
+        found = [number_names(hierarchy, level, one) for one in hierarchy.location]
+        return LevelRecipe(None, dict(zip(PARTS, found, strict=True)))
+
+    def lacks(self, hierarchy: Hierarchy, level: Level, made: LevelRecipe) -> list[str]:
+        return [] if made.agrees(self.asked(hierarchy, level.name)) else [f"the places of {level.label}"]
+
+    def items(self, recipe: Recipe, node: Located) -> list[Item]:
+        return cell_items(recipe, node.record, node.line)
+
+    def owner(self, item: Item) -> str | None:
+        return owner_of(item, self.name)
+
+    def is_by_tree(self, hierarchy: Hierarchy) -> bool:
+        return is_by_tree(hierarchy)
+
+    def is_outdated(self, found: Item, item: Item, moves: Moves | None) -> bool:
+        if not leads(found, item, moves):
+            return False
+        one, other = CellItem.of("", found), CellItem.of("", item)
+        return one._replace(key=other.key, line=other.line) == other
 
 
 def run_range(base: str, run: Run) -> KeyRange:
