@@ -117,6 +117,7 @@ class _Table:
             assert self._revisions(pk) == list(range(1, node["revision"])), pk
         for pk in self.ids.keys() - living.keys():
             assert self.ids[pk]["deleted"], f"{pk} leads nowhere"
+            assert self.ids[pk].get("rank") == (self.ids[pk]["key"] if "parent" in self.ids[pk] else None), pk
             assert self._revisions(pk) == list(range(1, self.ids[pk]["revision"] + 1)), pk
         assert {pk for pk, _ in self.versions} <= self.ids.keys()
 

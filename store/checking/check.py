@@ -2,11 +2,11 @@
 
 The whole table is scanned once. For each root on a page its tree is checked in key order, with its metadata; so is a
 tree without a root, when its version or any node of it is on the page. Then come its search items. For each id it is
-checked that its record, history and node agree. So no item of the hierarchies is left out, and memory holds only a few
-pages and the ancestors of one node. The check of a running move verifies that its record and the tree versions refer to
-each other; the items that it hides are not checked. Of idempotency keys and API keys it is checked that they can be
-read. Nodes of other hierarchies are only counted, and expired items are not checked; and a check cannot detect that a
-whole log and its version were removed.
+checked that its record, history and node agree, and of deleted nodes, that those above count them. So no item of the
+hierarchies is left out, and memory holds only a few pages and the ancestors of one node. The check of a running move
+verifies that its record and the tree versions refer to each other; the items that it hides are not checked. Of
+idempotency keys and API keys it is checked that they can be read. Nodes of other hierarchies are only counted, and
+expired items are not checked; and a check cannot detect that a whole log and its version were removed.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from store.api_keys import PARTITION as KEYS
 from store.api_keys import ApiKey
+from store.checking.deletions import DeletionCheck
 from store.checking.findings import Finding, Fix, counts_text, mismatch, path_text, value_text
 from store.checking.search_items import SearchCheck
 from store.checking.trees_and_ids import OrphanCheck, TreeReader, TreeReport, expiry_of, number_of
@@ -72,6 +73,7 @@ class Check:
         self.searches = {name: SearchCheck(store, one, reads) for name, one in hierarchies.items()}
         self.seen: set[str] = set()  # hierarchies of which there are nodes, by all pages so far
         self._orphans = [OrphanCheck(store, one, reads, at) for one in hierarchies.values()]
+        self._deletions = [DeletionCheck(store, one, reads) for one in hierarchies.values()]
 
     async def findings(self) -> AsyncIterator[Finding]:
         """All findings, as they are made. Raises Damaged where the engine itself finds the table damaged."""
@@ -111,7 +113,8 @@ class Check:
 
     async def orphans(self, page: Sequence[Item]) -> list[Finding]:
         """The findings on the ids of a page."""
-        return [finding for orphans in self._orphans for finding in await orphans.check(page)]
+        checks: list[OrphanCheck | DeletionCheck] = [*self._orphans, *self._deletions]
+        return [finding for one in checks for finding in await one.check(page)]
 
     def others(self, page: Sequence[Item]) -> list[Finding]:
         """The findings on damaged items of a page that nothing can restore, and that are better absent."""

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
 from store.errors import BadPath, quantity
-from store.metadata.history import id_record_key, is_aside
+from store.metadata.history import DELETION, id_record_key, is_aside
 from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, Undefined, may_stand, misplaced
@@ -198,7 +198,11 @@ class NodeChecks:
         if state.missing:
             self._report(item, f"{quantity(state.missing, 'earlier revision')} missing")
         if record is not None and "deleted" not in record and id_record_key(record) == key:
-            return None
+            if not (left := [name for name in DELETION if name in record]):
+                return None
+            problem = f"the record of id {node_id} has {', '.join(left)}, as of a deleted node"
+            fix = Fix.of(id_key(cast(str, node_id)), record, dict.fromkeys(left))
+            return self.findings.add(Finding(self._hierarchy.name, path_text(*key), problem, fix))
         if state.other is not None and state.other.get("id") == node_id:
             return self._report(item, f"id {node_id} is also the id of {path_text(*key_of(state.other))}")
         if record is None:

@@ -15,7 +15,15 @@ from store.checking.nodes import IdState, NodeChecks
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem, quantity
-from store.metadata.history import Revision, Tombstone, id_record_key, redirect_key, revisions
+from store.metadata.history import (
+    DELETION,
+    Revision,
+    Tombstone,
+    deletion_of,
+    id_record_key,
+    redirect_key,
+    revisions,
+)
 from store.metadata.tree_version import StoredVersion, decode_moves, encode_moves
 from store.model.attributes import Value
 from store.model.decoding import problem_of
@@ -346,6 +354,7 @@ class OrphanCheck:
         values = {
             "tree": key.pk, "key": key.sk, "deleted": self._at, "deleted_by": None, "level": last[0].get("level"),
             "revision": int(cast(str, last[0]["sk"])[1:]), "above": [],
+            **({"rank": key.sk} if record and deletion_of(record) else dict.fromkeys(DELETION)),
         }  # fmt: skip
         return Fix.of(id_key(one.id), record, values, *checks)
 

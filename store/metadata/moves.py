@@ -41,7 +41,7 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     `shape` counts those copied by level and depth. The process that runs it has the lease until `lease`, in seconds
     since 1970, and increments `epoch` when it takes it over (fencing). `started_at` and `ended_at` are times in UTC
     (RFC 3339). `reason` is the message for clients why a move is UNDONE. `redirects` and `is_logged` are as of the
-    edit.
+    edit. `line` are the ids that lead to what a deletion swept last (`history.line_to`), which are not in the table.
     """
 
     id: str
@@ -63,6 +63,7 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     reason: str | None = None
     redirects: bool = True
     is_logged: bool = True
+    line: list[str] = []
 
     def __post_init__(self) -> None:
         if (self.to_pk is None) is not (self.to_sk is None):
@@ -134,13 +135,18 @@ def new_move(
     is_logged: bool = True,
 ) -> Move:
     """The record of a move of a subtree that starts `now`, in seconds since 1970, which is `at` as text."""
-    move_id = move_id_from(now) + secrets.token_hex(6)
+    move_id = new_move_id(now)
     to_pk, to_sk = (None, None) if target is None else target
     return Move(
         id=move_id, from_pk=top.pk, from_sk=top.sk, to_pk=to_pk, to_sk=to_sk, top_id=top.id, state=MoveState.COPYING,
         nodes=top.subtree_size, written=0, epoch=1, lease=now + LEASE_SECONDS, started_at=at, changed_by=by,
         redirects=redirects, is_logged=is_logged,
     )  # fmt: skip
+
+
+def new_move_id(now: float) -> str:
+    """A new id of a move or a deletion that starts `now`."""
+    return move_id_from(now) + secrets.token_hex(6)
 
 
 def move_id_from(now: float) -> str:

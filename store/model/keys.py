@@ -25,11 +25,12 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | the table | `pk` | `sk` | all items; a subtree: one range |
 | `by_parent` | `parent`: `location#US#NE#`, of roots `location` | `rank`: `CITY#Omaha#` | nodes; children: one range |
 | | `words/location#oma` | `0<weight><depth><name>#<id>` | word items: kinds/words.py |
+| | `gone/<deletion>` | `#NE#Omaha#` | tombstones of one deletion: metadata/history.py |
 | | `!` | `location` | versions of hierarchies' roots, so that one Query tells which hierarchies are stored |
 | `by_level` | `tier`: `location#US@CITY@2` | `sk` | nodes; a level at one depth of a subtree: one range |
 
-Only nodes have `tier`, so only they are in `by_level`. Only nodes, word items and versions of roots have `parent` and
-`rank`, in partitions of their own. The indexes hold whole items.
+Only nodes have `tier`, so only they are in `by_level`. Only nodes, word items, tombstones and versions of roots have
+`parent` and `rank`, in partitions of their own: no name of a hierarchy has a `/`. The indexes hold whole items.
 
 In a key every character up to and including `%` is percent-encoded, all others stay as they are. So the `#` that
 closes a segment and the `$` that ends a range sort below any character of a name, and the byte order of keys is the

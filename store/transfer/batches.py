@@ -4,7 +4,9 @@ An import that stops between two of them leaves fewer nodes than the file has, b
 batch has, besides the nodes it is about, all their ancestors with their new counts, each once.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple, cast
@@ -16,7 +18,7 @@ from store.errors import rfc3339
 from store.kinds.items import item_changes, removals
 from store.kinds.kind import Located
 from store.kinds.marker import Recipes
-from store.metadata.history import id_item_at, revision_item
+from store.metadata.history import Gone, id_item_at, revision_item
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, changed_counts, level_at_depth
 from store.model.keys import decode_segment, first_rank, hierarchy_of, last_segment, level_partition, parent_sort_key
 from store.model.records import ABSENT, MAX_BATCH_BYTES, Change, Condition, Counts, Item, Put, Record, size_of
@@ -58,6 +60,25 @@ class Batch:
     roots: Counts = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Pruned:
+    """The deletion of one tree's nodes that are pruned, and the numbers of children and descendants that it has removed
+    so far, by the sort keys of nodes that are left.
+    """
+
+    deletion: str
+    kids: Counter[str] = field(default_factory=Counter)
+    below: Counter[str] = field(default_factory=Counter)
+
+    def remove(self, sk: str) -> tuple[int, int]:
+        """Count a node that is removed, after its children; returns its own two numbers."""
+        kids, below = self.kids.pop(sk, 0), self.below.pop(sk, 0)
+        parent = parent_sort_key(sk)
+        self.kids[parent] += 1
+        self.below[parent] += 1 + below
+        return kids, below
+
+
 @dataclass(slots=True)
 class _CountedRecord:
     """A record with its present counts; of a root those of its children alone, since its item has no others."""
@@ -71,11 +92,12 @@ class Batches:
     changes.
 
     For each change of a node, its ancestors are found first, then room is made in the batch. `recipes` are what
-    items of kinds are made of.
+    items of kinds are made of, `pruned` is what was removed before.
     """
 
-    def __init__(self, recipes: Recipes, diff: TreeDiff, version: TreeVersion, store: Store) -> None:
+    def __init__(self, recipes: Recipes, diff: TreeDiff, version: TreeVersion, store: Store, pruned: Pruned) -> None:
         self._recipes = recipes
+        self._pruned = deepcopy(pruned)  # as if each batch were committed
         self._diff = diff
         self._records = {sk: _CountedRecord(record) for sk, record in diff.above.items()}
         self._pk = version.partition
@@ -160,7 +182,9 @@ class Batches:
         self._include_ancestors()
         self._count(record.level, record.depth, -1)
         self._batch.entries.append(LogEntry(Event.DELETED, record.sk, record.id, record.level, record.revision))
-        self._batch.changes += node_removed(record, self._batch.at, None, has_redirects=self._has_redirects)
+        line = [self._ancestors[0].record.id, record.id]
+        gone = Gone(self._pruned.deletion, line, *self._pruned.remove(record.sk))
+        self._batch.changes += node_removed(record, self._batch.at, None, gone, has_redirects=self._has_redirects)
 
     def _finish(self) -> Iterator[Batch]:
         """Yield the batch so far, and begin the next."""

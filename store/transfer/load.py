@@ -24,13 +24,14 @@ from store.errors import Conflict, NotEmpty, NotFound
 from store.kinds.marker import Marker
 from store.kinds.registry import is_asked
 from store.metadata.history import Tombstone, current_key
+from store.metadata.moves import new_move_id
 from store.metadata.tree_version import Event, TreeVersion, log_item, root_log_key
 from store.model.decoding import decoded
 from store.model.keys import Key, ancestor_keys, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Change, Item, Record, derived_id
 from store.reading import PAGE_ITEMS, Pages, read_marker, stored_items, tree_version, wait_for_moves
-from store.transfer.batches import Batch, Batches, Creation
+from store.transfer.batches import Batch, Batches, Creation, Pruned
 from store.transfer.diff import TreeDiff, bare_id
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
@@ -277,30 +278,34 @@ class _Import:
                 await self._import_tree(tree)
 
     async def _import_tree(self, tree: Tree) -> None:
+        pruned = Pruned(new_move_id(self.store.now()))
         for attempt, delay in enumerate(RETRIES.delays()):
             await asyncio.sleep(delay)
             version = await wait_for_moves(self.store, tree.pk, self.reads)
             # The ids in a new tree are seldom taken, so at first only the transactions require it, without a read.
             look_for_ids = version.number > 0 or self.dry_run or attempt > 0
             with contextlib.suppress(Conflict):
-                await self._attempt(tree, version, look_for_ids=look_for_ids)
+                await self._attempt(tree, version, pruned, look_for_ids=look_for_ids)
                 return self.on_nodes(max(0, len(tree.nodes) - self._written[tree.pk]))
         raise Conflict(
             f"Other writes to {path_text(tree.pk, '#')} prevented the import; the same command continues it."
         )
 
-    async def _attempt(self, tree: Tree, version: TreeVersion, *, look_for_ids: bool) -> None:
-        """Read and compare a tree, and write the differences."""
+    async def _attempt(self, tree: Tree, version: TreeVersion, pruned: Pruned, *, look_for_ids: bool) -> None:
+        """Read and compare a tree, and write the differences; what is `pruned` grows with each commit."""
         diff = await self.compared(tree, version)
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
         levels = {one.node.level for one in creations} | {new.level for _, new in diff.updated}
         marker = await self._marker(version, levels)
-        for batch in Batches(marker.recipes if marker else {}, diff, version, self.store).of(creations):
+        recipes = marker.recipes if marker else {}
+        for batch in Batches(recipes, diff, version, self.store, pruned).of(creations):
             if not self.dry_run:
                 version = await self._commit(batch, version, marker)
             for entry in batch.entries:
                 self.result.note(entry.event, entry.level, Key(tree.pk, entry.sk))
+                if entry.event is Event.DELETED:
+                    pruned.remove(entry.sk)
             implied = [one.level for one in batch.entries if one.event is Event.CREATED and one.sk in diff.implied]
             self.result.parents.update(implied)
             written = sum(entry.event is not Event.DELETED for entry in batch.entries)

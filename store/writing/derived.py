@@ -25,6 +25,8 @@ from store.kinds.lineage import STEP, Lineage, MovedNode, id_hash, lineage, runn
 from store.kinds.marker import Marker, Recipes, marker_key
 from store.kinds.registry import is_asked
 from store.metadata.history import (
+    GONE_PARTS,
+    Gone,
     id_item,
     redirect_of_deleted,
     redirect_of_moved,
@@ -87,10 +89,10 @@ def node_moved(old: Record, new: Record, when: Condition, *, redirects: bool) ->
 
 
 def node_removed(
-    record: Record, at: str, by: str | None, *, has_redirects: bool, redirects: bool = True
+    record: Record, at: str, by: str | None, gone: Gone, *, has_redirects: bool, redirects: bool = True
 ) -> list[Change]:
     """The changes for a node that is deleted; it leaves a redirect that nobody follows."""
-    changes: list[Change] = [Delete(record.key), Put(revision_item(record)), Put(tombstone_item(record, at, by))]
+    changes: list[Change] = [Delete(record.key), Put(revision_item(record)), Put(tombstone_item(record, at, by, gone))]
     return changes + redirect_of_deleted(record, has_redirects=has_redirects) if redirects else changes
 
 
@@ -436,12 +438,14 @@ class MoveItems:
             changes += item_changes(self._recipes, None, Located(copy, line))
         return changes
 
-    def swept(self, record: Record, root_id: str) -> list[Change]:
-        """The changes for a node that is left at the source, below this root."""
+    def swept(self, record: Record, root_id: str, line: Sequence[str]) -> list[Change]:
+        """The changes for a node that is left at the source, below this root; `line` leads to it (`line_to`)."""
         move = self._move
         if move.target is None:  # the redirects of the tree were marked before the commit
             at, by = move.started_at, move.changed_by
-            changes = node_removed(record, at, by, has_redirects=False, redirects=move.redirects)
+            below = move.nodes - 1 if record.below is None else sum(record.below.values())
+            gone = Gone(move.id, line, sum(record.kids.values()), below, GONE_PARTS)
+            changes = node_removed(record, at, by, gone, has_redirects=False, redirects=move.redirects)
         else:
             key = record.key.moved(move.source, move.target)
             changes = [Delete(record.key), Put(id_item(replace(record, pk=key.pk, sk=key.sk)))]

@@ -273,4 +273,5 @@ def _write_units(change: Change, hierarchy: str) -> int:
     size = size_of(canonical_item(change.item)) if isinstance(change, Put) else 1
     is_node = isinstance(change, Put) and "tier" in change.item
     is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{hierarchy}#"))
-    return -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)
+    is_gone = isinstance(change, Put) and "deleted" in change.item and "rank" in change.item  # and so in one index
+    return -(-size // WRITE_UNIT_BYTES) * (2 + (INDEXES if is_node else is_gone))

@@ -17,7 +17,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from store.engine import ReadUsage, Store
 from store.errors import BadInput, Conflict, NotFound, rfc3339, shorten
 from store.kinds.lineage import Lineage, running_key
 from store.kinds.marker import Recipes, marker_key
-from store.metadata.history import redirect_of_deleted
+from store.metadata.history import line_to, redirect_of_deleted
 from store.metadata.moves import Move, MoveState, MoveTiming
 from store.metadata.tree_version import log_item
 from store.model.keys import Key, ancestor_keys, parent_sort_key, path_of, subtree
@@ -154,11 +154,19 @@ class MoveJob:
         """Remove the remaining items at the old place, and point the id records to the new one."""
         if self.move.cursor is None:
             await self.lease.wait(self._timing.grace_seconds)
-        root_id = await self._items.root_id(self.move.source)
+        root_id, line = await self._items.root_id(self.move.source), self.move.line
+
+        def swept(record: Record) -> list[Change]:
+            nonlocal line
+            line = line_to(record, line, self.move.source)
+            return self._items.swept(record, root_id, line)
+
         async for page in self._pages(self.move.source, self.move.cursor):
-            for changes, records in self._transactions(page, partial(self._items.swept, root_id=root_id)):
-                written = self.move.written + len(records)
-                await self.lease.write(changes, cursor=records[-1].sk, written=written)
+            for changes, records in self._transactions(page, swept):  # which is ahead of what is written
+                written, led = self.move.written + len(records), list[str]()
+                if self.move.target is None:
+                    led = reduce(lambda led, one: line_to(one, led, self.move.source), records, self.move.line)
+                await self.lease.write(changes, cursor=records[-1].sk, written=written, line=led)
 
     async def _remove_copies(self) -> None:
         if self.move.target is None:

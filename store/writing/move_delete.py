@@ -249,7 +249,7 @@ class Delete(Edit):
             await transaction.remove(records, redirects=self.redirects)
         else:
             move = new_move(record, None, context.now, context.at, context.by, redirects=self.redirects)
-            transaction.begin(move)
+            transaction.begin(replace(move, line=transaction.line_above(record)))
         transaction.record = replace(record, kids={}, below={})
         transaction.is_gone = transaction.move is None
         return transaction

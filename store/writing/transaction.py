@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.errors import Conflict, TooLarge
 from store.kinds.marker import Recipes
-from store.metadata.moves import Move
+from store.metadata.history import Gone, line_to
+from store.metadata.moves import Move, new_move_id
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, Path
+from store.model.keys import Key, Path, ancestor_keys
 from store.model.records import (
     ABSENT,
     MAX_BATCH_BYTES,
@@ -106,13 +107,22 @@ class TransactionBuilder:
         top, context = records[0], self.context
         self.read_set.check_not_moving(top.key, with_subtrees=True)
         has_redirects = self.read_set.version(top.pk).has_redirects
+        deletion, line = new_move_id(context.now), self.line_above(top)
         async for some in in_chunks(records):
             for record in some:
+                line = line_to(record, line, top.key)
+                counts = (0, 0) if alone else (sum(record.kids.values()), record.subtree_size - 1)
+                gone = Gone(deletion, line, *counts)
                 how = {"has_redirects": has_redirects, "redirects": redirects}
-                self._add(node_removed(record, context.at, context.by, **how))
+                self._add(node_removed(record, context.at, context.by, gone, **how))
         await self._kinds.remove(records)
         self.ids.update([record.id for record in records])
         self._trees.remove(top, shape_of(records), alone=alone)
+
+    def line_above(self, top: Record) -> list[str]:
+        """The id of the parent of a node whose ancestors were read; none for a root."""
+        found = [self.read_set.record(key) for key in ancestor_keys(top.key)[-1:]]
+        return ["" if one is None else one.id for one in found]  # where the table is damaged there is no parent
 
     async def relocate(
         self, records: Sequence[Record], rewrite: SubtreeRewrite, *, redirects: bool = True, is_logged: bool = True

@@ -427,10 +427,11 @@ def nodes_of(items: Items) -> dict[Any, Item]:
 
 
 def comparable(items: Items) -> dict[Any, Any]:
-    """A table without what differs between one transaction and several: the numbers of versions and of log items, and
-    the random digits of ranks, in whose place is the order of siblings.
+    """A table without what differs between one transaction and several: the numbers of versions and of log items, the
+    random digits of ranks, in whose place is the order of siblings, and the random ids of deletions.
     """
     found: dict[Any, Any] = {}
+    deletions: dict[Any, list[Key]] = {}
     families: dict[Any, list[tuple[str, Key]]] = {}
     for key, item in sorted(items.items()):
         if key.pk.startswith("once#"):
@@ -440,10 +441,14 @@ def comparable(items: Items) -> dict[Any, Any]:
         if "tier" in item:
             families.setdefault((item["parent"], item["level"]), []).append((item["rank"], key))
             item = {name: value for name, value in item.items() if name != "rank"}
+        if key.sk == "v0" and "deleted" in item:
+            deletions.setdefault(item["parent"], []).append(key)
+            item = {**item, "parent": None, "place": "place" in item}
         if key.sk.startswith("!") and key.sk != "!":
             found.setdefault((key.pk, "log"), []).extend((int(key.sk[1:]), change) for change in item["changes"])
         else:
             found[key] = item
+    found["deletions"] = sorted(deletions.values())
     for family, ranks in families.items():
         found[family] = [key for _, key in sorted(ranks)]
     for name, log in found.items():

@@ -31,7 +31,7 @@ from tests.systems.writing import DEFINITIONS, Clients, plant
 pytestmark = pytest.mark.both_stores
 
 WRONG: list[Any] = [None, True, -1, 1.5, "x", [], [["x", 1]], {"x": {}}]
-OPTIONAL = set("moves log_expires names others ranks deleted deleted_by move before shape below".split())
+OPTIONAL = set("moves log_expires names others ranks deleted deleted_by under move line before shape below".split())
 COLUMNS = {name for index in Index for name in index.value} | {"expires"}
 """Attributes whose types the engines themselves guard."""
 ATTRIBUTES = {"iso3", "latitude", "longitude", "timezone", "population"}
@@ -73,8 +73,8 @@ MUTATIONS = [
 MUTATION = (
     f"mutation {{ {' '.join(f'm{number}: {one} {{ node {{ path }} }}' for number, one in enumerate(MUTATIONS))} }}"
 )
-UNREAD = {"log 0: at", "log 0: changes"}
-"""What only the order of roots reads."""
+UNREAD = {"log 0: at", "log 0: changes", "tombstone: under", "tombstone: kids", "tombstone: below"}
+"""What only the order of roots reads, and what is kept for an undo of a deletion."""
 
 
 UNMENDED = {"node", "root", "revision"}
