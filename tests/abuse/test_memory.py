@@ -140,9 +140,10 @@ async def test_what_hostile_requests_leave_in_memory_is_bounded(two_areas: Ask, 
             assert answer.status_code == 200, answer.text
         gc.collect()
         taken, _ = tracemalloc.get_traced_memory()
+        held = tracemalloc.take_snapshot().statistics("lineno")[:15] if taken > most else []
     finally:
         tracemalloc.stop()
-    assert taken <= most
+    assert taken <= most, "\n".join(map(str, [answer.text[:300], *held]))
 
 
 # -- requests that are sent once ---------------------------------------------------------------------------------------
