@@ -65,9 +65,7 @@ class _Table:
         self.nodes = {item["pk"] + item["sk"]: item for item in items if "tier" in item}
         self.ids = {item["pk"]: item for item in items if item["pk"].startswith("id#") and item["sk"] == "v0"}
         self.versions = {(i["pk"], i["sk"]): i for i in items if i["pk"].startswith("id#") and i["sk"] != "v0"}
-        self.of_kinds = {
-            name: [item for item in items if kind.owner(item) is not None] for name, kind in KINDS.items()
-        }
+        self.of_kinds = {name: [item for item in items if kind.owner(item) is not None] for name, kind in KINDS.items()}
         self.words, self.cells = self.of_kinds["words"], self.of_kinds["cells"]
         search = [item for item in items if item["pk"].startswith("kinds/")]
         self.markers = {item["pk"][6:]: item for item in search if item["sk"] == "-"}

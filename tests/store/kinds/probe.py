@@ -1,14 +1,19 @@
 """Probes: two node kinds that only tests have, each with one item for every node of a searched hierarchy.
 
-An item is created on condition that there is none, and changed and removed on condition that it is this node's. The
-items of `TreeProbe` have lineages, and are in the partitions of the trees that are searched by themselves.
+An item is created on condition that there is none, and changed and removed on condition that it is this node's. One
+that another node has is not taken from it. The items of `TreeProbe` have lineages, and are in the partitions of the
+trees that are searched by themselves.
 """
 
+from collections.abc import Mapping
+
+from store.errors import AlreadyExists
 from store.kinds.kind import Located, NodeKind
 from store.kinds.lineage import STEP, Moves, id_hash
 from store.kinds.recipe import LevelRecipe, Recipe, number_names
 from store.kinds.words import is_by_tree, leads
 from store.model.hierarchy import Hierarchy, Level
+from store.model.keys import Key
 from store.model.records import ABSENT, Change, Delete, Item, Put, key_of
 
 NOTE = "note"  # the attribute of which items are made, and the part of a recipe
@@ -18,6 +23,7 @@ class Probe(NodeKind):
     """Items of names and notes, keyed by ids."""
 
     name = "probe"
+    has_conditions = True
 
     def is_asked(self, hierarchy: Hierarchy) -> bool:
         return hierarchy.search is not None
@@ -45,15 +51,20 @@ class Probe(NodeKind):
     def owner(self, item: Item) -> str | None:
         return str(item["sk"]) if str(item["pk"]).startswith(f"{self.name}/") else None
 
-    def changes(self, recipe: Recipe, old: Located | None, new: Located | None) -> list[Change]:
+    def changes(
+        self, recipe: Recipe, old: Located | None, new: Located | None, found: Mapping[Key, Item | None]
+    ) -> list[Change]:
         before = {} if old is None else {key_of(item): item for item in self.items(recipe, old)}
         after = {} if new is None else {key_of(item): item for item in self.items(recipe, new)}
-        changes: list[Change] = [
-            Put(item, {"of": before[key]["of"]} if key in before else ABSENT)
-            for key, item in after.items()
-            if before.get(key) != item
-        ]
-        return changes + [Delete(key, {"of": item["of"]}) for key, item in before.items() if key not in after]
+        changes: list[Change] = []
+        for key, item in after.items():
+            stored, own = found[key], {"of": item["of"]}
+            if stored is not None and stored["of"] != item["of"]:
+                raise AlreadyExists(f"Another node has the {self.name} of {item['sk']}.")
+            if stored is None or before.get(key) != item:
+                changes.append(Put(item, ABSENT if stored is None else own))
+        gone = [(key, item["of"]) for key, item in before.items() if key not in after]
+        return changes + [Delete(key, {"of": of}) for key, of in gone if (found[key] or {}).get("of") == of]
 
 
 class TreeProbe(Probe):
