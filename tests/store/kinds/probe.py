@@ -11,6 +11,7 @@ from store.errors import AlreadyExists
 from store.kinds.kind import Located, NodeKind
 from store.kinds.lineage import STEP, Moves, id_hash
 from store.kinds.recipe import LevelRecipe, Recipe, number_names
+from store.kinds.registry import KINDS
 from store.kinds.words import is_by_tree, leads
 from store.model.hierarchy import Hierarchy, Level
 from store.model.keys import Key
@@ -84,3 +85,8 @@ class TreeProbe(Probe):
 
 
 PROBES = (Probe(), TreeProbe())
+
+
+def register() -> None:
+    """Registers the probes in a process of their own; others use the fixture `probes`."""
+    KINDS.update({kind.name: kind for kind in PROBES})
