@@ -21,6 +21,7 @@ from graph.app import create_app
 from graph.settings import unknown_variables
 from store.connect import open_store
 from store.engine import Store
+from store.kinds.registry import KINDS
 from tests import engines, environment, selection
 from tests.browser import Chromium
 from tests.processes import CLADE
@@ -166,6 +167,17 @@ async def store(store_url: str) -> AsyncIterator[Store]:
     async with open_store(store_url, keep_bytes=1_000_000) as opened:
         await opened.create()
         yield opened
+
+
+@pytest.fixture(scope="module")
+def probes() -> Iterator[None]:
+    """Registers the node kinds that only tests have, for a module: all of its writers write their items, too."""
+    from tests.store.kinds.probe import PROBES
+
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in PROBES:
+            patch.setitem(KINDS, kind.name, kind)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,14 @@ from store.dynamodb import codec
 from store.dynamodb.store import DynamoDBStore
 from store.engine import Store
 from store.kinds.cells import Point
-from store.kinds.lineage import STEP, MovedNode, Moves, id_hash, moved_id
+from store.kinds.kind import Located, NodeKind
+from store.kinds.lineage import STEP, MovedNode, Moves, id_hash, lineage, moved_id
 from store.kinds.marker import Marker, all_lacking
+from store.kinds.recipe import Recipe
+from store.kinds.registry import KINDS
 from store.model.hierarchy import Hierarchy, SearchScope
+from store.model.keys import Key
+from store.model.records import Item, Record, canonical_item, key_of
 from store.sqlite.store import SQLiteStore
 from store.sqlite.table import ROW, decode
 from tests.search_model import NodeWords
@@ -60,8 +65,8 @@ class _Table:
         self.nodes = {item["pk"] + item["sk"]: item for item in items if "tier" in item}
         self.ids = {item["pk"]: item for item in items if item["pk"].startswith("id#") and item["sk"] == "v0"}
         self.versions = {(i["pk"], i["sk"]): i for i in items if i["pk"].startswith("id#") and i["sk"] != "v0"}
-        self.words = [item for item in items if item["pk"].startswith("words/")]
-        self.cells = [item for item in items if item["pk"].startswith("cells/")]
+        self.of_kinds = {name: [item for item in items if kind.owner(item) is not None] for name, kind in KINDS.items()}
+        self.words, self.cells = self.of_kinds["words"], self.of_kinds["cells"]
         search = [item for item in items if item["pk"].startswith("kinds/")]
         self.markers = {item["pk"][6:]: item for item in search if item["sk"] == "-"}
         self.running = [item for item in search if item["sk"].startswith("~")]
@@ -75,8 +80,7 @@ class _Table:
         self.keys = [item for item in items if item["pk"] == "keys"]
         kinds = [
             self.nodes, self.ids, self.versions, self.stamps, self.logs, self.aliases, self.once, self.moves,
-            self.layout, self.keys, self.words, self.cells, self.markers, self.moved,
-            self.running,
+            self.layout, self.keys, self.markers, self.moved, self.running, *self.of_kinds.values(),
         ]  # fmt: skip
         assert sum(map(len, kinds)) == len(items), "There are items of no known kind."
 
@@ -148,9 +152,9 @@ class _Table:
         """Hierarchies with a marker have all search items, others none."""
         if hierarchies is None:
             hierarchies = default_hierarchies() if self.markers else {}
-        assert {item["pk"].split("/")[1].split("#")[0] for item in [*self.words, *self.cells, *self.moved]} <= (
-            self.markers.keys()
-        )
+        found_of = {name: self.items_of(name) for name in KINDS}
+        named = {hierarchy for found in found_of.values() for hierarchy in found}
+        assert named | {item["pk"].partition("/")[2] for item in self.moved} <= self.markers.keys()
         for name, marker in self.markers.items():
             found = Marker.of(name, marker)
             assert found is not None
@@ -161,6 +165,29 @@ class _Table:
             if hierarchies[name].search is not None:
                 _SearchItems(hierarchies[name], self).check()
             self.check_cells(hierarchies[name])
+            for kind, recipe in found.recipes.items():
+                self.check_kind(KINDS[kind], recipe, found_of[kind].get(name, {}))
+
+    def items_of(self, kind: str) -> dict[str, dict[Key, Item]]:
+        """The items of a kind by the hierarchies of their nodes."""
+        found: dict[str, dict[Key, Item]] = {}
+        for item in self.of_kinds[kind]:
+            owner = KINDS[kind].owner(item)
+            assert owner is not None
+            found.setdefault(owner.partition(":")[0], {})[key_of(item)] = item
+        return found
+
+    def check_kind(self, kind: NodeKind, recipe: Recipe, found: Mapping[Key, Item]) -> None:
+        """The items of a kind are those of all nodes, but for what moves leave as it was."""
+        expected: dict[Key, Item] = {}
+        for node in self.nodes.values():
+            if node["pk"].startswith(f"{recipe.hierarchy}#"):
+                line = lineage([self.nodes[above]["id"] for above in _ancestors(node)] + [node["id"]])
+                expected |= {key_of(item): item for item in kind.items(recipe, Located(Record.of(node), line))}
+        assert found.keys() == expected.keys(), kind.name
+        moves = Moves([MovedNode.of(item) for item in self.moved if item["pk"] == f"kinds/{recipe.hierarchy}"])
+        for key, item in expected.items():
+            assert found[key] == canonical_item(item) or kind.is_outdated(found[key], item, moves), key
 
     def check_cells(self, hierarchy: Hierarchy) -> None:
         """Each node with a place has its cell item, and no other node has one."""

@@ -194,7 +194,7 @@ class SearchCheck:
         suspects = {
             one: others
             for one, keys in of_node.items()
-            if (others := [key for key in keys if before[one].keys.get(key.sk) != key])
+            if (others := [key for key in keys if key not in before[one].keys])
         }
         wanted = [key for keys in suspects.values() for key in keys]
         remaining = {key for key, item in zip(wanted, await self._get(wanted), strict=True) if item is not None}
@@ -235,13 +235,12 @@ class SearchCheck:
             item = found.get(place)
             moving = bool(place.pk) and _is_moving(found[tree_version_key(place.pk)])
             if item is None or item.get("id") != node_id:
-                nodes[node_id] = _Node(record, None, moving, {})
+                nodes[node_id] = _Node(record, None, moving, set())
                 continue
             above = _records([root] if (root := found[Key(place.pk, "#")]) is not None and place.sk != "#" else [])
             (own,) = _records([item])
             items = node_items(recipes, Located.below(above, own)) if _is_readable(own) else []
-            keys = {key.sk: key for key in map(key_of, items)}
-            nodes[node_id] = _Node(record, item, moving or not _is_readable(own), keys)
+            nodes[node_id] = _Node(record, item, moving or not _is_readable(own), set(map(key_of, items)))
         return nodes
 
     # -- moved nodes ---------------------------------------------------------------------------------------------------
@@ -313,7 +312,7 @@ class _Node(NamedTuple):
     record: Item | None
     item: Item | None
     is_unclear: bool
-    keys: dict[str, Key]
+    keys: set[Key]
 
 
 def _records(items: Iterable[Item]) -> list[Record]:

@@ -6,12 +6,13 @@ All who write nodes write the items of all kinds: edits, large moves, imports an
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple, Self
 
 from store.kinds.lineage import Lineage, Moves, lineage
 from store.kinds.recipe import LevelRecipe, Recipe
 from store.model.hierarchy import Hierarchy, Level
+from store.model.keys import Key
 from store.model.records import Change, Delete, Item, Put, Record, key_of
 
 
@@ -33,12 +34,14 @@ class NodeKind(ABC):
 
     The keys of items follow from the node itself, and where the recipe is `by_tree` from the id of its root. With
     `has_lineage` items have the lineage of their node, which the moves of its ancestors leave as it was; without it an
-    item has nothing that such a move changes.
+    item has nothing that such a move changes. With `has_conditions` changes also follow from what is stored at the keys
+    of the items, which all writers read before.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
     has_lineage: ClassVar[bool] = False
+    has_conditions: ClassVar[bool] = False
 
     @abstractmethod
     def is_asked(self, hierarchy: Hierarchy) -> bool:
@@ -64,8 +67,15 @@ class NodeKind(ABC):
         """Whether each tree has partitions of its own, by a class."""
         return False
 
-    def changes(self, recipe: Recipe, old: Located | None, new: Located | None) -> list[Change]:
-        """The changes that make the items of a node right; None for one that did not exist before, or does not now."""
+    def changes(
+        self, recipe: Recipe, old: Located | None, new: Located | None, found: Mapping[Key, Item | None]
+    ) -> list[Change]:
+        """The changes that make the items of a node right; None for one that did not exist before, or does not now.
+
+        `found` has what is stored at the keys of both where the kind `has_conditions`. An item that is not there, or is
+        another node's, must get no condition that never holds: the writer would retry in vain. Raises a Fault where an
+        item of the new one cannot be written.
+        """
         if old is None:
             return [Put(item) for item in self.items(recipe, new)] if new else []
         before = {key_of(item): item for item in self.items(recipe, old)}

@@ -15,12 +15,20 @@ from msgspec.structs import replace
 
 from store.engine import Store
 from store.errors import rfc3339
-from store.kinds.items import item_changes, removals
+from store.kinds.items import Waiting, item_changes, keys_of, removals, removed
 from store.kinds.kind import Located
 from store.kinds.marker import Recipes
 from store.metadata.history import Gone, id_item_at, revision_item
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, changed_counts, level_at_depth
-from store.model.keys import decode_segment, first_rank, hierarchy_of, last_segment, level_partition, parent_sort_key
+from store.model.keys import (
+    Key,
+    decode_segment,
+    first_rank,
+    hierarchy_of,
+    last_segment,
+    level_partition,
+    parent_sort_key,
+)
 from store.model.records import ABSENT, MAX_BATCH_BYTES, Change, Condition, Counts, Item, Put, Record, size_of
 from store.transfer.diff import TreeDiff
 from store.transfer.staging import Node
@@ -33,6 +41,7 @@ BYTES_A_CHARACTER = 4  # at most, in UTF-8
 EXACT_BYTES = 4_000  # of encoded values, whose size in the table may be four times as much
 KIND_ITEM_BYTES = 400  # of most of them
 KEY_COPIES = 6  # a sort key is in about so many attributes of a record and its id record
+NOTHING: tuple[Sequence[Change], Sequence[Waiting]] = ((), ())  # of the items of kinds
 VERSION_CHANGES = 5  # added to a batch when it is committed: two versions, their logs, the marker of kinds
 
 
@@ -47,7 +56,8 @@ class Creation(NamedTuple):
 
 @dataclass
 class Batch:
-    """`changes` without versions and logs; `shape` and `roots` are the changes of the counts of the two versions.
+    """`changes` without versions and logs, and without those of items that are `waiting` for a read of these keys;
+    `shape` and `roots` are the changes of the counts of the two versions.
 
     `now` is its time in seconds since 1970, `at` the same in UTC (RFC 3339).
     """
@@ -58,6 +68,13 @@ class Batch:
     entries: list[LogEntry] = field(default_factory=list)
     shape: Counts = field(default_factory=dict)
     roots: Counts = field(default_factory=dict)
+    waiting: list[Waiting] = field(default_factory=list)
+    waiting_keys: list[Key] = field(default_factory=list)
+
+    @property
+    def changes_so_far(self) -> int:
+        """The maximum number of its changes."""
+        return len(self.changes) + len(self.waiting_keys)
 
 
 @dataclass(frozen=True)
@@ -146,8 +163,8 @@ class Batches:
             }  # fmt: skip
             # The values are measured unless few bytes encode them.
             content = len(node.encoded) if len(node.encoded) < EXACT_BYTES else size_of(node.values)
-            found = self._item_changes(None, Record.of(item)) if self._recipes else ()
-            yield from self._make_room(node.sk, 2, _bound(node.sk, node.name or "", content), found)
+            found = self._item_changes(None, Record.of(item)) if self._recipes else NOTHING
+            yield from self._make_room(node.sk, 2, _bound(node.sk, node.name or "", content), *found)
             if self._batch.changes is not changes:
                 changes, item["updated_at"] = self._batch.changes, self._batch.at
             self._include_ancestors()
@@ -164,7 +181,7 @@ class Batches:
         """Update a node."""
         self._ancestors = self._ancestors_of(new.sk)
         found = self._item_changes(old, new)
-        yield from self._make_room(new.sk, 2, _size_of(old) + _size_of(new), found)
+        yield from self._make_room(new.sk, 2, _size_of(old) + _size_of(new), *found)
         new = replace(new, updated_at=self._batch.at)
         counted = self._records.get(new.sk) or _CountedRecord(new)
         counted.record = replace(new, kids=counted.record.kids, below=counted.record.below)
@@ -176,7 +193,7 @@ class Batches:
         """Remove a node without children."""
         self._ancestors = self._ancestors_of(record.sk)
         found = self._item_changes(record, None)
-        yield from self._make_room(record.sk, 4, 2 * _size_of(record), found)
+        yield from self._make_room(record.sk, 4, 2 * _size_of(record), *found)
         self._records.pop(record.sk, None)
         self._unwritten.pop(record.sk, None)
         self._include_ancestors()
@@ -204,19 +221,22 @@ class Batches:
         self._last_counted: list[_CountedRecord] | None = None  # ancestors that are all among them
         self._bytes = self._log_bytes = 0
 
-    def _make_room(self, sk: str, changes: int, size: int, found: Sequence[Change]) -> Iterator[Batch]:
+    def _make_room(
+        self, sk: str, changes: int, size: int, found: Sequence[Change], waiting: Sequence[Waiting]
+    ) -> Iterator[Batch]:
         """Yield the batch so far where so many more changes at a key, with its ancestors and these of items of kinds,
         would not fit; add the latter.
         """
-        changes += len(found)
-        size += KIND_ITEM_BYTES * len(found)
+        keys = keys_of(waiting)
+        changes += len(found) + len(keys)
+        size += KIND_ITEM_BYTES * (len(found) + len(keys))
         if self._ancestors is not self._last_counted:
             above = [counted for counted in self._ancestors if counted.record.sk not in self._unwritten]
             changes += len(above)
             size += sum([_size_of(counted.record) for counted in above])
         logged = BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
         if (
-            len(self._batch.changes) + len(self._unwritten) + changes > self._max_changes
+            self._batch.changes_so_far + len(self._unwritten) + changes > self._max_changes
             or self._bytes + size > MAX_BATCH_BYTES
             or self._log_bytes + logged > MAX_LOG_BYTES
         ):
@@ -224,18 +244,22 @@ class Batches:
         self._bytes += size
         self._log_bytes += logged
         self._batch.changes += found
+        if waiting:
+            self._batch.waiting += waiting
+            self._batch.waiting_keys += keys
 
-    def _item_changes(self, old: Record | None, new: Record | None) -> list[Change]:
-        """The changes of the items of kinds of a node that changes from one record to another."""
+    def _item_changes(self, old: Record | None, new: Record | None) -> tuple[Sequence[Change], Sequence[Waiting]]:
+        """The changes of the items of kinds of a node that changes from one record to another, and those that wait."""
         if not self._recipes:
-            return []
+            return NOTHING
         above = [counted.record for counted in reversed(self._ancestors)]
         if above and not above[0].is_root:  # whose counts only its children change
             above.insert(0, self._records["#"].record)
         if old is not None and new is None:
-            return removals(self._recipes, old, [*above, old][0].id)
-        before = None if old is None else Located.below(above, old)
-        return item_changes(self._recipes, before, Located.below(above, cast(Record, new)))
+            root_id = [*above, old][0].id
+            return removals(self._recipes, old, root_id), Waiting.of(self._recipes, removed(old, root_id), None)
+        before, after = None if old is None else Located.below(above, old), Located.below(above, cast(Record, new))
+        return item_changes(self._recipes, before, after), Waiting.of(self._recipes, before, after)
 
     def _include_ancestors(self) -> None:
         """Let the batch contain the ancestors of the present change, with their new counts."""

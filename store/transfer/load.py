@@ -21,6 +21,7 @@ from uuid import uuid4
 from store.concurrency import RetryPolicy, in_chunks, task_group
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
+from store.kinds.items import conditional_changes
 from store.kinds.marker import Marker
 from store.kinds.registry import is_asked
 from store.metadata.history import Tombstone, current_key
@@ -301,6 +302,7 @@ class _Import:
         recipes = marker.recipes if marker else {}
         for batch in Batches(recipes, diff, version, self.store, pruned).of(creations):
             if not self.dry_run:
+                await self._read_for(batch)
                 version = await self._commit(batch, version, marker)
             for entry in batch.entries:
                 self.result.note(entry.event, entry.level, Key(tree.pk, entry.sk))
@@ -413,6 +415,12 @@ class _Import:
             node.rank = rank_after(cast(str, node.rank), taken)
             if node.rank is not None:
                 self._root_ranks[node.rank] = node.pk
+
+    async def _read_for(self, batch: Batch) -> None:
+        """Add the changes of items of kinds with conditions, for which is read what is stored. Raises a Fault."""
+        if keys := batch.waiting_keys:
+            found = dict(zip(keys, await self.store.get(keys, self.reads, strong=True), strict=True))
+            batch.changes += conditional_changes(batch.waiting, found).values()
 
     async def _commit(self, batch: Batch, version: TreeVersion, marker: Marker | None) -> TreeVersion:
         """Commit a transaction; those with roots follow one another, with the version and log of the roots.

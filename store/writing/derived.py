@@ -19,7 +19,18 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import TooLarge
-from store.kinds.items import item_changes, located, moved_keys, node_items, removals, taken
+from store.kinds.items import (
+    Waiting,
+    conditional_changes,
+    item_changes,
+    keys_of,
+    located,
+    moved_keys,
+    node_items,
+    removals,
+    removed,
+    taken,
+)
 from store.kinds.kind import Located
 from store.kinds.lineage import STEP, Lineage, MovedNode, id_hash, lineage, running_key
 from store.kinds.marker import Marker, Recipes, marker_key
@@ -64,7 +75,7 @@ from store.model.records import (
     key_of,
     size_of,
 )
-from store.writing.reads import ReadSet, WriteContext
+from store.writing.reads import Reader, ReadSet, WriteContext
 
 MAX_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
 MAX_LOGGED_RANKS = 100  # no transaction changes more where indexes are behind the table
@@ -275,7 +286,10 @@ def item_changes_of_move(recipes: Recipes, source: Key, target: Key, records: Se
 
 def item_changes_of_removal(recipes: Recipes, times: int, records: Sequence[Record]) -> int:
     """So many times the number of changes of items of kinds for the removal of these nodes."""
-    return times * sum([len(removals(recipes, one, "")) for one in records]) if recipes else 0
+    if not recipes:
+        return 0
+    moved = len(moved_keys(recipes, "", ""))
+    return times * sum([moved + len(node_items(recipes, removed(one, ""))) for one in records])
 
 
 class KindChanges:
@@ -292,6 +306,7 @@ class KindChanges:
         """`name` is that of the hierarchy, which is None where no node is created or updated."""
         self.changes: dict[Key, Change] = {}
         self.left_out = 0
+        self._waiting: list[Waiting] = []
         self._name = name
         self._is_dry_run = context.is_dry_run
         self._hierarchy = hierarchy
@@ -302,6 +317,13 @@ class KindChanges:
     def recipes(self) -> Recipes:
         """What the items are made of."""
         return {} if self._marker is None else self._marker.recipes
+
+    async def read(self, reader: Reader) -> None:
+        """Add the changes of kinds with conditions, for which is read what is stored. Raises a Fault."""
+        if self._waiting:
+            await reader.read_into(self._read_set, [], keys_of(self._waiting))
+            self.changes |= conditional_changes(self._waiting, self._read_set)
+            self._waiting = []
 
     def create(self, record: Record) -> None:
         is_first = record.is_root and not self._read_set.version(record.hierarchy).number
@@ -314,34 +336,33 @@ class KindChanges:
 
     async def remove(self, records: Sequence[Record]) -> None:
         """Remove the items of a node and of all below it; of a dry run the nodes are only counted, in `left_out`."""
-        await self._remove(self.recipes, records)
-
-    async def _remove(self, recipes: Recipes, records: Sequence[Record]) -> None:
+        recipes = self._written([])
         if not recipes:
             return
         if self._is_dry_run:
             self.left_out += len(records)
             return
-        root = [*self._ancestors(records[0]), records[0]][0]
+        root = self._root(records[0])
         async for some in in_chunks(records):
             for record in some:
-                for change in removals(recipes, record, root.id):
-                    self.changes[change.key] = change
+                self._change(removals(recipes, record, root.id))
+                self._waiting += Waiting.of(recipes, removed(record, root.id), None)
 
     async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
         """Write the items of a subtree that gets other partitions; of a dry run they are counted as those removed."""
         whole = taken(self._written({record.level for record in records}), rewrite.source, rewrite.target)
         if not whole:
             return
-        await self._remove(whole, records)
         if self._is_dry_run:
-            self.left_out += len(records)
+            self.left_out += 2 * len(records)
             return
-        moved = list(map(rewrite.moved, records))
-        async for some in in_chunks(list(located(self._ancestors(moved[0]), moved))):
-            for node in some:
-                for item in node_items(whole, node):
-                    self._put(item)
+        root, moved = self._root(records[0]), list(map(rewrite.moved, records))
+        nodes = located(self._ancestors(moved[0]), moved)
+        async for some in in_chunks(list(zip(records, nodes, strict=True))):
+            for record, node in some:
+                self._change(removals(whole, record, root.id))
+                self._change(item_changes(whole, None, node))
+                self._waiting += Waiting.of(whole, removed(record, root.id), node)
 
     def move(self, old: Record, new: Record) -> None:
         """Write the items of a moved node, and if there are nodes below it, what shows where these are.
@@ -366,7 +387,7 @@ class KindChanges:
 
     def begin(self, move: Move) -> None:
         """Show that a large move is running."""
-        if self.recipes:
+        if self._written([]):
             key = running_key(self._name, move.id)
             self._put({"pk": key.pk, "sk": key.sk})
 
@@ -386,11 +407,17 @@ class KindChanges:
         found = [self._read_set.record(key) for key in ancestor_keys(record.key)]
         return [one for one in found if one is not None]
 
+    def _root(self, record: Record) -> Record:
+        return [*self._ancestors(record), record][0]
+
     def _add(self, recipes: Recipes, old: Record | None, new: Record) -> None:
         if recipes:
-            before = None if old is None else self._located(old)
-            for change in item_changes(recipes, before, self._located(new)):
-                self.changes[change.key] = change
+            before, after = None if old is None else self._located(old), self._located(new)
+            self._change(item_changes(recipes, before, after))
+            self._waiting += Waiting.of(recipes, before, after)
+
+    def _change(self, changes: Iterable[Change]) -> None:
+        self.changes |= {change.key: change for change in changes}
 
     def _put(self, item: Item) -> None:
         self.changes[key_of(item)] = Put(item)
@@ -411,6 +438,7 @@ class MoveItems:
         self._store = store
         self._move = move
         self._recipes = recipes if move.target is None else taken(recipes, move.source, move.target)
+        self._found: Mapping[Key, Item | None] = {}
 
     async def lineages(self, records: Sequence[Record]) -> Mapping[Key, Lineage]:
         """The lineages that nodes of the source, in key order, have at the target; none where no items are written."""
@@ -431,12 +459,15 @@ class MoveItems:
             return self._move.top_id
         return str((await self._read([Key(top.pk, "#")]))[0]["id"])
 
+    async def read(self, nodes: Iterable[Located]) -> None:
+        """Read what is stored of kinds with conditions for these nodes, before their changes are made."""
+        if keys := keys_of([one for node in nodes for one in Waiting.of(self._recipes, node, None)]):
+            self._found = dict(zip(keys, await self._store.get(keys, ReadUsage(), strong=True), strict=True))
+
     def copied(self, record: Record, copy: Record, line: Lineage | None) -> list[Change]:
         """The changes for the copy of a node, which has this lineage at the target."""
         changes: list[Change] = [Put(copy.item()), *(redirect_of_moved(record) if self._move.redirects else ())]
-        if line is not None:
-            changes += item_changes(self._recipes, None, Located(copy, line))
-        return changes
+        return changes if line is None else [*changes, *self._changes(None, Located(copy, line))]
 
     def swept(self, record: Record, root_id: str, line: Sequence[str]) -> list[Change]:
         """The changes for a node that is left at the source, below this root; `line` leads to it (`line_to`)."""
@@ -449,11 +480,18 @@ class MoveItems:
         else:
             key = record.key.moved(move.source, move.target)
             changes = [Delete(record.key), Put(id_item(replace(record, pk=key.pk, sk=key.sk)))]
-        return [*changes, *removals(self._recipes, record, root_id)]
+        changes += removals(self._recipes, record, root_id)
+        return [*changes, *self._conditional(removed(record, root_id), None)]
 
     def undone(self, copy: Record, root_id: str) -> list[Change]:
         """The changes for the copy of a node at the target, below this root, which is removed."""
-        return [Delete(copy.key), *item_changes(self._recipes, Located(copy, id_hash(root_id)), None)]
+        return [Delete(copy.key), *self._changes(removed(copy, root_id), None)]
+
+    def _changes(self, old: Located | None, new: Located | None) -> list[Change]:
+        return [*item_changes(self._recipes, old, new), *self._conditional(old, new)]
+
+    def _conditional(self, old: Located | None, new: Located | None) -> Iterable[Change]:
+        return conditional_changes(Waiting.of(self._recipes, old, new), self._found).values()
 
     async def _read(self, keys: Sequence[Key]) -> list[Item]:
         """The items of nodes that cannot be removed while the move runs."""

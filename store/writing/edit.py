@@ -166,6 +166,7 @@ class Edit(ABC):
         """Read what is needed and build the transaction; raises a CladeError where the edit is not possible."""
         placed, read_set = await self._located(reader, context)
         transaction = await placed._build(reader, read_set, context)
+        await transaction.read(reader)
         transaction.before, parent = placed.before, placed.former_parent
         if context.is_stored and parent is not None:
             await reader.read_into(read_set, [], [parent])

@@ -25,6 +25,8 @@ from msgspec.structs import replace
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, Conflict, NotFound, rfc3339, shorten
+from store.kinds.items import removed
+from store.kinds.kind import Located
 from store.kinds.lineage import Lineage, running_key
 from store.kinds.marker import Recipes, marker_key
 from store.metadata.history import line_to, redirect_of_deleted
@@ -110,7 +112,9 @@ class MoveJob:
             return self._items.copied(record, copy, lineages.get(record.key))
 
         async for page in self._pages(self.move.source, self.move.cursor):
-            lineages = await self._items.lineages(list(map(Record.of, page)))
+            records = list(map(Record.of, page))
+            lineages = await self._items.lineages(records)
+            await self._items.read([Located(rewrite.moved(one), lineages[one.key]) for one in records if lineages])
             for changes, records in self._transactions(page, copied):
                 await self._write_copied(changes, records)
         await self.lease.wait(self._timing.settle_seconds)
@@ -144,6 +148,7 @@ class MoveJob:
             transaction = TransactionBuilder(None, read_set, context, top)
             await reader.read_into(read_set, [], keys_of_moves(transaction.recipes, read_set, top))
             transaction.commit(self.move, rewrite)
+            await transaction.read(reader)
             return transaction.changes()
 
         await self._write(changes, state=MoveState.SWEEPING, cursor=None, written=0)
@@ -162,6 +167,7 @@ class MoveJob:
             return self._items.swept(record, root_id, line)
 
         async for page in self._pages(self.move.source, self.move.cursor):
+            await self._items.read([removed(Record.of(item), root_id) for item in page])
             for changes, records in self._transactions(page, swept):  # which is ahead of what is written
                 written, led = self.move.written + len(records), list[str]()
                 if self.move.target is None:
@@ -173,6 +179,7 @@ class MoveJob:
             return
         root_id = await self._items.root_id(self.move.target)
         async for page in self._pages(self.move.target):
+            await self._items.read([removed(Record.of(item), root_id) for item in page])
             for changes, _ in self._transactions(page, partial(self._items.undone, root_id=root_id)):
                 await self.lease.write(changes)
 

@@ -37,7 +37,7 @@ from store.writing.derived import (
     node_updated,
     shape_of,
 )
-from store.writing.reads import ReadSet, WriteContext
+from store.writing.reads import Reader, ReadSet, WriteContext
 
 MAX_MOVES = 20  # running in one tree: each reader of the tree reads their records
 
@@ -167,6 +167,10 @@ class TransactionBuilder:
             self._trees.remove(self.record, move.shape)
         else:
             self._note_move(self.record, rewrite.moved(self.record), move.shape, is_logged=move.is_logged)
+
+    async def read(self, reader: Reader) -> None:
+        """Read what only the changes so far say: what is stored of kinds with conditions. Raises a Fault."""
+        await self._kinds.read(reader)
 
     # -- results -------------------------------------------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ from tests.selection import examples
 from tests.stores import StoreProxy
 from tests.systems.asking import plant
 
+pytestmark = pytest.mark.usefixtures("probes")
+
 KEYS = ("a", "b", "c", "a b", "é")
 NODES = 14  # of more than these, nodes are rather deleted than created
 BATCHES = {"sqlite": 20, "dynamodb": 7}  # of one pair of stores
@@ -615,10 +617,12 @@ class Comparison:
 
     @staticmethod
     def _requests(batch: list[Input]) -> int:
-        """At most so many reads: four, and those of subtrees, of their search items, and of siblings of a position."""
+        """At most so many reads: four, and those of subtrees, of their search items, and of siblings of a position; each
+        edit reads the items of kinds with conditions, too.
+        """
         more = {"create": 0, "update": 0, "move": 2, "delete": 3}
         positions = sum("position" in edit.get("move", {}) for edit in batch)
-        return 4 + sum(more[verb] for edit in batch for verb in edit) + 3 * positions
+        return 4 + len(batch) + sum(more[verb] for edit in batch for verb in edit) + 3 * positions
 
 
 class NewIds:

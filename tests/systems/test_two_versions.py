@@ -47,6 +47,8 @@ from tests.stores import Interrupted, once
 from tests.systems.asking import plant
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("probes")
+
 SOON = MoveTiming(0.0, 0.0, 5.0, 5.0)
 AT = "2026-01-01T00:00:00.000Z"
 

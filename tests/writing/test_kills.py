@@ -24,7 +24,10 @@ from store.connect import open_store
 from tests import invariants
 from tests.proxy import Call, Fault, Forward, Proxy
 from tests.servers import Server
+from tests.store.kinds.probe import register
 from tests.store.transfer.test_load import imported
+
+pytestmark = pytest.mark.usefixtures("probes")
 
 SUBTREE = ["x", "x/0", "x/1", *[f"x/{n}/{m}" for n in range(2) for m in range(6)]]  # fits into one transaction
 MOVE = """mutation {
@@ -80,12 +83,12 @@ async def killed_in_a_move(
         paths = ["r", "r/here", "r/there", *[f"r/here/{path}" for path in SUBTREE]]
         await imported(store, [(path, "CATEGORY") for path in paths], category)
         try:
-            await server.start(*prepare)
+            await server.start(register, *prepare)
             yield server
             with contextlib.suppress(OSError):
                 await server.ask(MOVE)
             assert await server.died()
-            await server.start()
+            await server.start(register)
             for place in ("there" if is_made else "here", "there"):
                 nodes = (await server.ask(READ))["data"]["category"]["descendants"]["nodes"]
                 below = [f"r/{place}/{path}" for path in SUBTREE]

@@ -23,6 +23,8 @@ from tests.commands.importing.import_model import BAD_ID, BAD_PRICE, OPEN, Impor
 from tests.commands.importing.import_model import Path as NodePath
 from tests.selection import examples
 
+pytestmark = pytest.mark.usefixtures("probes")
+
 LEVELS = ("CATEGORY", "PRODUCT", "VARIANT")
 TREE = {"CATEGORY": ("CATEGORY", "PRODUCT"), "PRODUCT": ("VARIANT",), "VARIANT": ("VARIANT",)}
 

@@ -26,6 +26,8 @@ from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.store.writing import journaled
 
+pytestmark = pytest.mark.usefixtures("probes")
+
 AT = "2026-01-01T00:00:00.000Z"
 SOON = MoveTiming(0.0, 0.0, 5.0, 5.0)
 NOTED = replace(CATEGORY.levels["CATEGORY"], attributes={"note": Attribute("note", Kind.TEXT, "A note.", search=True)})

@@ -28,6 +28,8 @@ from tests.model_writes import Model, RandomEdits, Refused
 from tests.selection import examples
 from tests.stores import Interrupted, once
 
+pytestmark = pytest.mark.usefixtures("probes")
+
 AT = "2026-01-01T00:00:00.000Z"
 NOTED = replace(CATEGORY.levels["CATEGORY"], attributes={"note": Attribute("note", Kind.TEXT, "A note.", search=True)})
 SEARCHED = replace(CATEGORY, levels={**CATEGORY.levels, "CATEGORY": NOTED}, search=Search(SearchScope.HIERARCHY))

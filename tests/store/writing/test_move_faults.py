@@ -24,7 +24,7 @@ from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, cascade, move
 from tests.waiting import until
 
-pytestmark = pytest.mark.extenddb
+pytestmark = [pytest.mark.extenddb, pytest.mark.usefixtures("probes")]
 
 BY_TREE = edited(CATEGORY, search=Search(SearchScope.TREE))
 
