@@ -47,7 +47,7 @@ Recipes = Mapping[str, Recipe]
 
 MAX_DECODED = 100  # markers of which the last one is kept decoded, since each edit reads it
 
-_decoded: dict[str, "tuple[Item, Marker]"] = {}
+_decoded: dict[tuple[str, ...], "tuple[Item, Marker]"] = {}
 
 
 class Part(NamedTuple):
@@ -117,7 +117,7 @@ class Marker:
         """The marker in an item, None without one; raises DamagedItem."""
         if item is None:
             return None
-        if (last := _decoded.get(hierarchy)) is not None and last[0] == item:
+        if (last := _decoded.get((hierarchy, *KINDS))) is not None and last[0] == item:
             return cast(Self, last[1])
         found = decoded(item, _StoredMarker)
         parts = {
@@ -128,7 +128,7 @@ class Marker:
         marker = cls(hierarchy, found.n, parts, len(parts) < len(found.kinds))
         if len(_decoded) >= MAX_DECODED:
             _decoded.clear()
-        _decoded[hierarchy] = item, marker
+        _decoded[hierarchy, *KINDS] = item, marker
         return marker
 
     @classmethod
