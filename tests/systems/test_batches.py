@@ -617,9 +617,8 @@ class Comparison:
 
     @staticmethod
     def _requests(batch: list[Input]) -> int:
-        """At most so many reads: four, and those of subtrees, of their search items, and of siblings of a position.
-
-        Each edit reads the items of kinds with conditions, too.
+        """At most so many reads: four, one of each edit for items with conditions, and those of subtrees, of their
+        search items, and of siblings of a position.
         """
         more = {"create": 0, "update": 0, "move": 2, "delete": 3}
         positions = sum("position" in edit.get("move", {}) for edit in batch)

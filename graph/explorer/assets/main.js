@@ -120,7 +120,7 @@ function Browser({ model, path, steps, unknown, onOpen }) {
     scroller.current?.scrollTo(0, 0);
     load();
   }, [model, path, unknown]);
-  useArrival(scroller, steps, isFormer);
+  useArrival(scroller, steps, isFormer || Boolean(error && path && !node));
   useEffect(() => {
     document.title = `${node?.name ?? model.hierarchy.title} · Clade`;
   }, [node, model]);
@@ -176,7 +176,7 @@ function Browser({ model, path, steps, unknown, onOpen }) {
 /**
  * The focus goes to the heading of each place that is opened, unless it is in the tree, whose keys lead on, or was taken
  * elsewhere meanwhile. At 0 `steps` the page was opened with its place.
- * @param {{current: HTMLElement | null}} content @param {number} steps @param {boolean} isLoading
+ * @param {{current: HTMLElement | null}} content @param {number} steps @param {boolean} isLoading - also where it failed, since it may be tried again
  */
 function useArrival(content, steps, isLoading) {
   const isOnTheWay = useRef(false);

@@ -115,7 +115,7 @@ async def test_nodes_whose_items_are_missing_are_written_all_the_same(
 ) -> None:
     await journaled.plant(store, hierarchy=hierarchy)
     await damage(store, DAMAGE["missing"])
-    store.max_commit_changes = limit
+    store.max_commit_changes = min(limit, store.max_changes)
     if limit == ROOMY or what != "children for their parent":
         await edited(store, hierarchy, *EDITS[what])
     await check(store, hierarchy)
@@ -163,7 +163,7 @@ REFUSED: dict[str, list[Any]] = {
 @pytest.mark.parametrize("what", REFUSED)
 async def test_an_edit_that_needs_an_item_of_another_node_is_refused_at_once(store: Store, what: str) -> None:
     await journaled.plant(store, hierarchy=BY_TREE)
-    store.max_commit_changes = ROOMY
+    store.max_commit_changes = min(ROOMY, store.max_changes)
     await strange(store, REFUSED[what][-1] if what != "several edits" else create("r/new", node_id="new"))
     before = await invariants.all_items(store)
     edits = [replace(edit, hierarchy=BY_TREE) for edit in REFUSED[what]]
@@ -204,7 +204,7 @@ async def test_an_import_that_needs_an_item_of_another_node_says_so_and_writes_n
 
 async def test_what_edits_of_one_commit_do_to_one_item_is_one_change_of_it(store: Store) -> None:
     await journaled.plant(store, hierarchy=BY_TREE)
-    store.max_commit_changes = ROOMY
+    store.max_commit_changes = min(ROOMY, store.max_changes)
     new, note, away = create("r/new", node_id="new"), update("r/new", note="x"), move("r/new", "o/new")
     told: list[Edit] = [new, note, away, delete("o/new", Policy.REFUSE), new, note]
     edits = [replace(one, hierarchy=BY_TREE) for one in told]
@@ -226,7 +226,7 @@ async def test_what_edits_of_one_commit_do_to_one_item_is_one_change_of_it(store
 @pytest.mark.parametrize("what", EDITS)
 async def test_who_does_not_know_a_kind_takes_it_off_the_marker(store: Store, what: str, limit: int) -> None:
     await journaled.plant(store, hierarchy=SEARCHED)
-    store.max_commit_changes = limit
+    store.max_commit_changes = min(limit, store.max_changes)
     with pytest.MonkeyPatch.context() as patch:
         for kind in PROBES:
             patch.delitem(KINDS, kind.name)

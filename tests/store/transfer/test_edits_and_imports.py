@@ -57,6 +57,7 @@ SEARCHED = replace(
 BY_TREE = replace(SEARCHED, search=Search(SearchScope.TREE, "stock"))
 SCOPES = [SEARCHED, BY_TREE]
 FEW = 20
+TREES = {"sqlite": 40, "dynamodb": 6}  # of a thorough run
 TINY = 100  # changes in a transaction, in which few nodes move
 
 
@@ -136,7 +137,7 @@ async def repaired(store: Store, hierarchy: Hierarchy) -> None:
 async def test_new_nodes_are_the_same_by_edits_and_by_an_import(
     store_url: str, hierarchy: Hierarchy, tmp_path: Path
 ) -> None:
-    for seed in range(examples(1, 20)):
+    for seed in range(examples(1, TREES[store_url.partition(":")[0]])):
         async with pair(store_url, seed) as (one, other):
             await edit(one, hierarchy, Edits(seed, Model()), 150, only_new=True)
             lines = await exported(one, hierarchy)
@@ -152,7 +153,7 @@ async def test_new_nodes_are_the_same_by_edits_and_by_an_import(
 async def test_the_end_state_of_edits_is_the_same_by_an_import(
     store_url: str, hierarchy: Hierarchy, tmp_path: Path
 ) -> None:
-    for seed in range(examples(2, 20)):
+    for seed in range(examples(2, TREES[store_url.partition(":")[0]])):
         async with pair(store_url, seed) as (one, other):
             edits = Edits(seed, Model())
             await edit(one, hierarchy, edits, 150)
