@@ -1,7 +1,8 @@
 """Findings of a check, and the fixes for them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from store.errors import BadPath, shorten
 from store.model.attributes import Value
@@ -15,7 +16,8 @@ MAX_KEPT = 10_000  # with a fix, and as many without, of one tree: a bound of me
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """The values that correct attributes of the item at a key, None to remove one; `values` is None to remove the item.
+    """The values that correct attributes of the item at a key, None to remove one; `values` is None to remove the item,
+    and those at the keys of `others`.
 
     `when` is what was read there, `checks` what was read elsewhere; a fix is only right while both are true.
     """
@@ -24,6 +26,7 @@ class Fix:
     values: Mapping[str, Value] | None
     when: Condition
     checks: tuple[Check, ...] = ()
+    others: Sequence[Key] = ()
 
     @classmethod
     def of(cls, key: Key, item: Item | None, values: Mapping[str, Value], *checks: Check) -> "Fix":
@@ -42,6 +45,13 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.hierarchy} {self.path}: {self.problem}" if self.path else f"{self.hierarchy}: {self.problem}"
+
+
+class RepairResult(NamedTuple):
+    """A finding, and whether it is fixed now."""
+
+    finding: Finding
+    is_fixed: bool
 
 
 @dataclass

@@ -48,7 +48,7 @@ async def all_items(store: Store) -> dict[Key, Item]:
 @pytest.fixture(autouse=True)
 def caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The indexes of local engines do not trail behind, so nothing has to be waited for."""
-    monkeypatch.setattr("store.checking.check.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("store.checking.sums.SETTLE_SECONDS", 0)
 
 
 def changed(place: Key, /, **values: Any) -> Break:

@@ -1,0 +1,326 @@
+"""Owners: whether the node of each item that is kept because of a node is still so.
+
+Id records, former revisions, items of kinds and moves of nodes name their node by its id. They are checked as they
+come, a page of the table at a time. Others may write meanwhile, so what an item names is read twice: a problem is only
+reported if the item and its owner were the same before and after all that shows it was read.
+"""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple, Self, TypeGuard, cast
+
+from store.checking.findings import Finding, Fix, mismatch, path_text, value_text
+from store.checking.sums import ATTEMPTS, missing_revisions
+from store.checking.trees import TreeReader, is_readable, marker_in, records_of
+from store.engine import ReadUsage, Store
+from store.errors import DamagedItem, quantity, shorten
+from store.kinds.items import moved_keys, node_items
+from store.kinds.kind import Located
+from store.kinds.lineage import STEP, Lineage, MovedNode, Moves, id_hash, lineage, moved_id
+from store.kinds.marker import Marker, Recipes, marker_key
+from store.kinds.registry import KINDS, is_asked
+from store.metadata.history import Revision, Tombstone, id_record_key, revisions
+from store.model.decoding import problem_of
+from store.model.hierarchy import Hierarchy
+from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, id_key, tree_version_key
+from store.model.records import ABSENT, MAX_REVISION, Check, Item, is_id, is_revision, key_of
+
+
+def owner_id(item: Item) -> str | None:
+    """The full id of the node because of which an item is kept, None for any other item."""
+    pk = cast(str, item["pk"])
+    if pk.startswith("id#"):
+        return pk[3:]
+    if pk.startswith("kinds/"):
+        return moved_id(item) or None
+    return next(filter(None, (kind.owner(item) for kind in KINDS.values())), None)
+
+
+def is_of_kind(item: Item) -> bool:
+    """Whether an item that has an owner is of a kind."""
+    return not cast(str, item["pk"]).startswith(("id#", "kinds/"))
+
+
+class Owned(NamedTuple):
+    """Items of one node: those of its id, those of kinds, and those of its moves."""
+
+    ids: list[Item]
+    kinds: list[Item]
+    moves: list[Item]
+
+    @classmethod
+    def of(cls, items: Sequence[Item]) -> "Owned":
+        found = cls([], [], [])
+        for item in items:
+            pk = cast(str, item["pk"])
+            (found.ids if pk.startswith("id#") else found.moves if pk.startswith("kinds/") else found.kinds).append(
+                item
+            )
+        return found
+
+    @property
+    def all(self) -> list[Item]:
+        return [*self.ids, *self.kinds, *self.moves]
+
+    @property
+    def record(self) -> Item | None:
+        return next((item for item in self.ids if item["sk"] == "v0"), None)
+
+    @property
+    def revisions(self) -> list[Item]:
+        return [item for item in self.ids if item["sk"] != "v0"]
+
+    def names(self, key: Key) -> list[Key]:
+        """The keys of all that tells of the node at this key whether these items are right: of ids the node alone, of
+        kinds also the version and the root of its tree, of moves all its ancestors.
+        """
+        if not self.kinds and not self.moves:
+            return [key]
+        return [key, tree_version_key(key.pk), *ancestor_keys(key)[: None if self.moves else 1]]
+
+
+class Owner(NamedTuple):
+    """A node by its id: its id record, and the item at the key to which that points, or without a record, where the
+    latest revision was.
+
+    For items of kinds and moves there are also the marker, whether a move runs in the tree, and the lineage with those
+    ancestors that were read, which is None where one is missing.
+    """
+
+    id: str
+    record: Item | None
+    key: Key | None
+    node: Item | None
+    marker: Marker | None
+    is_moving: bool
+    line: Lineage | None
+
+    @classmethod
+    def of(
+        cls, node_id: str, record: Item | None, key: Key | None, named: list[Item | None], marker: Marker | None
+    ) -> Self:
+        node, version, *above = [*named, None, None][: max(2, len(named))]
+        ids = [item.get("id") if item else None for item in (*above, node)]
+        line = lineage(cast(list[str], ids)) if all(isinstance(one, str) for one in ids) else None
+        return cls(node_id, record, key, node, marker, bool(version and version.get("moves")), line)
+
+    @property
+    def has_node(self) -> bool:
+        return self.node is not None and self.node.get("id") == self.id
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its record, which is no tombstone, points to it."""
+        return self.record is not None and not _is_deleted(self.record) and self.has_node
+
+    @property
+    def recipes(self) -> Recipes:
+        """What its items are made of."""
+        return self.marker.recipes if self.marker else {}
+
+    def unchanged(self, *names: str) -> Check:
+        """The condition that these attributes of its id record are as they were read."""
+        return Check(id_key(self.id), {name: (self.record or {}).get(name) for name in names})
+
+
+class OwnerCheck:
+    """Asks for the owners in one hierarchy; `at` is the time for tombstones."""
+
+    def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage, at: str) -> None:
+        self._store = store
+        self._hierarchy = hierarchy
+        self._reads = reads
+        self._at = at
+        self._is_asked = is_asked(hierarchy)
+        self._reader = TreeReader(store, hierarchy, reads)
+
+    async def check(self, items: Mapping[str, Sequence[Item]]) -> list[Finding]:
+        """The findings on items, by the ids of their owners."""
+        owned = {one: Owned.of(some) for one, some in items.items()}
+        owners = await self._owners(owned)
+        findings = self._unasked(owned, owners)
+        for _ in range(ATTEMPTS):
+            found = await self._findings(owned, owners)
+            if not found:
+                break
+            stored = await self._reader.get_by_key([key_of(item) for one in found for item in owned[one].all])
+            again = {one: Owned.of([i for old in owned[one].all if (i := stored[key_of(old)])]) for one in found}
+            now = await self._owners(again)
+            same = {one for one in found if again[one] == owned[one] and now[one] == owners[one]}
+            findings += [finding for one in found if one in same for finding in found[one]]
+            owned, owners = {one: rest for one, rest in again.items() if one not in same}, now
+        return findings
+
+    async def _owners(self, owned: Mapping[str, Owned]) -> dict[str, Owner]:
+        """The owners as they are now; an id record among the items is not read again."""
+        records = {one: some.record for one, some in owned.items()}
+        unread = [one for one, record in records.items() if record is None]
+        records |= zip(unread, await self._reader.get([id_key(one) for one in unread]), strict=True)
+        places = {one: id_record_key(records[one] or (some.revisions or [{}])[-1]) for one, some in owned.items()}
+        named = {one: some.names(place) if (place := places[one]) else [] for one, some in owned.items()}
+        marker = marker_key(self._hierarchy.name)
+        found = await self._reader.get_by_key([*dict.fromkeys([marker, *chain.from_iterable(named.values())])])
+        made = marker_in(self._hierarchy, found[marker])
+        return {
+            one: Owner.of(one, records[one], places[one], [found[key] for key in named[one]], made) for one in owned
+        }
+
+    def _unasked(self, owned: Mapping[str, Owned], owners: Mapping[str, Owner]) -> list[Finding]:
+        """The finding on all items of kinds of a class that asks for none, without a marker."""
+        keys = [key_of(item) for some in owned.values() for item in some.kinds]
+        if not keys or self._is_asked or any(owner.marker for owner in owners.values()):
+            return []
+        fix = Fix(keys[0], None, {}, (Check(marker_key(self._hierarchy.name), ABSENT),), keys[1:])
+        return [self._finding(None, f"{quantity(len(keys), 'search item')}, but its class has no search=", fix)]
+
+    async def _findings(self, owned: Mapping[str, Owned], owners: Mapping[str, Owner]) -> dict[str, list[Finding]]:
+        """The findings by the ids of the owners that have any."""
+        last = {
+            one: cast(int, record["revision"])
+            for one, some in owned.items()
+            if _is_deleted(record := some.record) and is_revision(record.get("revision"))
+        }
+        missing = await missing_revisions(self._store, last, self._reads)  # they have all up to the last one
+        moved = await self._reader.moved() if any(some.moves for some in owned.values()) else Moves([])
+        found = {}
+        for one, some in owned.items():
+            told = await self._of_id(owners[one], some, missing[one]) if some.ids else []
+            told += self._of_kinds(owners[one], some.kinds)
+            if told := told + [finding for item in some.moves for finding in self._of_move(owners[one], item, moved)]:
+                found[one] = told
+        return found
+
+    def _finding(self, key: Key | None, problem: str, fix: Fix | None = None) -> Finding:
+        return Finding(self._hierarchy.name, path_text(*key) if key else "", problem, fix)
+
+    # -- items of kinds and moves --------------------------------------------------------------------------------------
+
+    def _of_kinds(self, owner: Owner, items: Sequence[Item]) -> list[Finding]:
+        """The finding on items that the node does not have; none where it may have others, as it is moving or cannot be
+        read.
+        """
+        if owner.marker is None or owner.is_moving or not items:
+            return []
+        keys, node_id = [key_of(item) for item in items], owner.id
+        checks = [owner.unchanged("tree", "key", "deleted"), Check(marker_key(self._hierarchy.name), owner.marker.when)]
+        if not owner.is_live:
+            text = f"{quantity(len(keys), 'search item')} of the node {shorten(node_id)}, which does not exist"
+            return [self._finding(None, text, Fix(keys[0], None, {}, tuple(checks), keys[1:]))]
+        (record,) = records_of([cast(Item, owner.node)])
+        if owner.line is None or not is_readable(record):
+            return []
+        right = {key_of(item) for item in node_items(owner.recipes, Located(record, owner.line))}
+        if not (keys := [key for key in keys if key not in right]):
+            return []
+        checks.append(Check(record.key, {"id": node_id, "revision": record.revision}))
+        text = f"{quantity(len(keys), 'search item')} of words or a place that it does not have"
+        return [self._finding(record.key, text, Fix(keys[0], None, {}, tuple(checks), keys[1:]))]
+
+    def _of_move(self, owner: Owner, item: Item, moved: Moves) -> list[Finding]:
+        """The finding on the move of a node, whose lineage may only be outdated by moves of its ancestors."""
+        found, key = {name: item.get(name) for name in ("line", "deepest")}, key_of(item)
+        is_gone = owner.key is None or _is_deleted(owner.record) or owner.record is None
+        if is_gone or (not owner.recipes and not self._is_asked):
+            problem = "which does not exist" if is_gone else "but its class has no search="
+            text = f"search has a move of {shorten(owner.id)}, {problem}"
+            return [self._finding(None, text, Fix(key, None, found))] if owner.recipes or not self._is_asked else []
+        if not owner.recipes or owner.is_moving or owner.line is None or not owner.is_live:
+            return []  # found by the check of the marker, or of nodes and ids
+        same = owner.unchanged("tree", "key")
+        if key not in moved_keys(owner.recipes, owner.id, owner.line[:STEP]):
+            return [self._finding(owner.key, "search has its move in another tree", Fix(key, None, found, (same,)))]
+        if _is_moved_node(item) and moved.present(cast(str, item["line"])) == owner.line:
+            return []
+        fix = Fix.of(key, item, {"line": owner.line, "deepest": MAX_SEGMENTS - 1}, same)
+        return [self._finding(owner.key, "what search has of its move is wrong", fix)]
+
+    # -- ids -----------------------------------------------------------------------------------------------------------
+
+    async def _of_id(self, owner: Owner, items: Owned, missing: int) -> list[Finding]:
+        """The findings on an id; `missing` revisions of a deleted node."""
+        findings = [self._finding(owner.key, problem) for problem in _revision_problems(owner, items.revisions)]
+        if owner.record is not None and items.record is None:
+            pass  # the id is checked with the page that the record is on
+        elif not is_id(self._hierarchy, owner.id):
+            findings.append(self._finding(owner.key, f"{owner.id} is not a valid id of a node"))
+        elif _is_deleted(owner.record):
+            if problem := problem_of(owner.record, Tombstone):
+                text = f"the deleted node {owner.id}: {problem}"
+                findings.append(self._finding(owner.key, text, await self._tombstone(owner)))
+            elif missing:
+                text = f"{quantity(missing, 'revision')} of the deleted node {owner.id} missing"
+                findings.append(self._finding(owner.key, text))
+        elif not owner.has_node:
+            findings.append(await self._orphan(owner))
+        return findings
+
+    async def _orphan(self, owner: Owner) -> Finding:
+        """The finding on an id that the node has not to which its record points; the node may have lost it."""
+        node, key = owner.node, id_record_key(owner.record or {})
+        if node is None or key is None:
+            lacking = "node" if owner.record else "record"
+            return self._finding(owner.key, f"id {owner.id} has no {lacking}", await self._tombstone(owner))
+        other = node.get("id")
+        if is_id(self._hierarchy, other) and not await self._is_wrong_id(cast(str, other), key):
+            problem = f"the record of id {owner.id} points to the node with the id {other}"
+            return self._finding(owner.key, problem, await self._tombstone(owner))
+        problem = mismatch("id", value_text(other), value_text(owner.id))
+        return self._finding(
+            key, problem, Fix.of(key, node, {"id": owner.id}, owner.unchanged("tree", "key", "deleted"))
+        )
+
+    async def _is_wrong_id(self, node_id: str, key: Key) -> bool:
+        """Whether the node at a key cannot have this id: it has no record, or is that of another node."""
+        (record,) = await self._reader.get([id_key(node_id)])
+        led = id_record_key(record) if record else None
+        if led is None or led == key:
+            return led is None
+        (other,) = await self._reader.get([led])
+        return other is not None and other.get("id") == node_id
+
+    async def _tombstone(self, owner: Owner) -> Fix:
+        """The fix of an id without a node: a tombstone of its last revision, or no record where there is none."""
+        record, key, history = owner.record, owner.key, revisions(owner.id, MAX_REVISION)
+        last = await self._store.range(history, self._reads, limit=1, reverse=True, strong=True)
+        if key is None and last:
+            key = id_record_key(last[0])
+        checks = (Check(key, {"id": owner.node.get("id") if owner.node else None}),) if key else ()
+        if not last or key is None:
+            return Fix(id_key(owner.id), None, owner.unchanged("tree", "key", "deleted").when, checks)
+        values = {
+            "tree": key.pk, "key": key.sk, "deleted": self._at, "deleted_by": None, "level": last[0].get("level"),
+            "revision": int(cast(str, last[0]["sk"])[1:]), "above": [],
+        }  # fmt: skip
+        return Fix.of(id_key(owner.id), record, values, *checks)
+
+
+def _is_deleted(record: Item | None) -> TypeGuard[Item]:
+    return record is not None and "deleted" in record
+
+
+def _is_moved_node(item: Item) -> bool:
+    """Whether the item of a moved node has valid attributes."""
+    with contextlib.suppress(DamagedItem):
+        found = MovedNode.of(item)
+        return found.line[-STEP:] == id_hash(found.id)
+    return False
+
+
+def _revision_problems(owner: Owner, items: Sequence[Item]) -> list[str]:
+    """Problems of the earlier revisions of a page; they are below the node's own revision, or a tombstone's."""
+    problems = []
+    is_deleted = _is_deleted(owner.record)
+    newest = owner.record if is_deleted else owner.node if owner.has_node else None
+    revision = (newest or {}).get("revision")
+    last = cast(int, revision) - (not is_deleted) if is_revision(revision) else MAX_REVISION
+    for item in items:
+        digits = cast(str, item["sk"])[1:]
+        if not digits.isdigit() or int(digits) != item.get("revision"):
+            problem = mismatch("revision", value_text(item.get("revision")), digits.lstrip("0") or digits)
+            problems.append(f"history of id {owner.id}: {problem}")
+        elif damage := problem_of(item, Revision):
+            problems.append(f"history of id {owner.id}: revision {int(digits)} is damaged: {damage}")
+        elif int(digits) > last:
+            problems.append(f"history of id {owner.id} has revision {int(digits)}, but the node is at {revision}")
+    return problems
