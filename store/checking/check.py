@@ -84,7 +84,8 @@ class Check:
                 yield finding
             for pk in await self.trees(page, rootless):
                 report = await self.tree(pk, of_kinds=hierarchy_of(pk) in made)
-                self.undefined[hierarchy_of(pk)].add(report.undefined)
+                if report.undefined is not None:
+                    self.undefined[hierarchy_of(pk)].add(report.undefined)
                 for finding in (*report.findings, *report.items):
                     yield finding
         for finding in await self.moves():

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from store.errors import BadPath, shorten
 from store.model.attributes import Value
 from store.model.keys import Key, path_of
 from store.model.paths import format_path
-from store.model.records import ABSENT, Check, Condition, Item
+from store.model.records import ABSENT, UNCONDITIONAL, Check, Condition, Item
 
 MAX_PATH_CHARACTERS = 200
 MAX_KEPT = 10_000  # with a fix, and as many without, of one tree: a bound of memory for a table full of errors
@@ -33,6 +32,11 @@ class Fix:
         """The fix that gives these values to the item that was read at a key, or to a new one."""
         return cls(key, values, ABSENT if item is None else {name: item.get(name) for name in values}, checks)
 
+    @classmethod
+    def removing(cls, keys: Sequence[Key], *checks: Check) -> "Fix":
+        """The fix that removes the items at some keys."""
+        return cls(keys[0], None, UNCONDITIONAL, checks, keys[1:])
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -45,13 +49,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.hierarchy} {self.path}: {self.problem}" if self.path else f"{self.hierarchy}: {self.problem}"
-
-
-class RepairResult(NamedTuple):
-    """A finding, and whether it is fixed now."""
-
-    finding: Finding
-    is_fixed: bool
 
 
 @dataclass

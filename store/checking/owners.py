@@ -7,12 +7,11 @@ reported if the item and its owner were the same before and after all that shows
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple, Self, TypeGuard, cast
 
 from store.checking.findings import Finding, Fix, mismatch, path_text, value_text
-from store.checking.sums import ATTEMPTS, missing_revisions
-from store.checking.trees import TreeReader, is_readable, marker_in, records_of
+from store.checking.sums import ATTEMPTS
+from store.checking.trees import TreeReader, is_readable, marker_in, missing_revisions, records_of
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem, quantity, shorten
 from store.kinds.items import moved_keys, node_items
@@ -42,68 +41,67 @@ def is_of_kind(item: Item) -> bool:
     return not cast(str, item["pk"]).startswith(("id#", "kinds/"))
 
 
-class Owned(NamedTuple):
-    """Items of one node: those of its id, those of kinds, and those of its moves."""
-
-    ids: list[Item]
-    kinds: list[Item]
-    moves: list[Item]
-
-    @classmethod
-    def of(cls, items: Sequence[Item]) -> "Owned":
-        found = cls([], [], [])
-        for item in items:
-            pk = cast(str, item["pk"])
-            (found.ids if pk.startswith("id#") else found.moves if pk.startswith("kinds/") else found.kinds).append(
-                item
-            )
-        return found
-
-    @property
-    def all(self) -> list[Item]:
-        return [*self.ids, *self.kinds, *self.moves]
-
-    @property
-    def record(self) -> Item | None:
-        return next((item for item in self.ids if item["sk"] == "v0"), None)
-
-    @property
-    def revisions(self) -> list[Item]:
-        return [item for item in self.ids if item["sk"] != "v0"]
-
-    def names(self, key: Key) -> list[Key]:
-        """The keys of all that tells of the node at this key whether these items are right: of ids the node alone, of
-        kinds also the version and the root of its tree, of moves all its ancestors.
-        """
-        if not self.kinds and not self.moves:
-            return [key]
-        return [key, tree_version_key(key.pk), *ancestor_keys(key)[: None if self.moves else 1]]
-
-
 class Owner(NamedTuple):
-    """A node by its id: its id record, and the item at the key to which that points, or without a record, where the
-    latest revision was.
+    """A node by its id with some of its items, those of its id, of kinds and of its moves: its id record, and the item
+    at the key to which that points, or without a record, where the latest revision was.
 
     For items of kinds and moves there are also the marker, whether a move runs in the tree, and the lineage with those
     ancestors that were read, which is None where one is missing.
     """
 
     id: str
+    items: Sequence[Item]
     record: Item | None
     key: Key | None
-    node: Item | None
-    marker: Marker | None
-    is_moving: bool
-    line: Lineage | None
+    node: Item | None = None
+    marker: Marker | None = None
+    is_moving: bool = False
+    line: Lineage | None = None
 
     @classmethod
-    def of(
-        cls, node_id: str, record: Item | None, key: Key | None, named: list[Item | None], marker: Marker | None
-    ) -> Self:
-        node, version, *above = [*named, None, None][: max(2, len(named))]
+    def of(cls, node_id: str, items: Sequence[Item], record: Item | None) -> Self:
+        """The owner of these items before its node is read."""
+        own = cls(node_id, items, record, None)
+        return own._replace(key=id_record_key(record or (own.revisions or [{}])[-1]))
+
+    @property
+    def has_record(self) -> bool:
+        """Whether its id record is among the items."""
+        return any(item["sk"] == "v0" for item in self.ids)
+
+    @property
+    def ids(self) -> list[Item]:
+        return [item for item in self.items if cast(str, item["pk"]).startswith("id#")]
+
+    @property
+    def revisions(self) -> list[Item]:
+        return [item for item in self.ids if item["sk"] != "v0"]
+
+    @property
+    def kinds(self) -> list[Item]:
+        return [item for item in self.items if is_of_kind(item)]
+
+    @property
+    def moves(self) -> list[Item]:
+        return [item for item in self.items if cast(str, item["pk"]).startswith("kinds/")]
+
+    @property
+    def named(self) -> list[Key]:
+        """The keys of all that tells whether the items are right: of ids the node alone, of kinds also the version and
+        the root of its tree, of moves all its ancestors.
+        """
+        if self.key is None or len(self.ids) == len(self.items):
+            return [self.key] if self.key else []
+        return [self.key, tree_version_key(self.key.pk), *ancestor_keys(self.key)[: None if self.moves else 1]]
+
+    def read(self, found: Sequence[Item | None], marker: Marker | None) -> Self:
+        """The owner with what was found at the keys that it named."""
+        every: list[Item | None] = [*found, *[None] * (2 - len(found))]
+        node, version, *above = every
         ids = [item.get("id") if item else None for item in (*above, node)]
         line = lineage(cast(list[str], ids)) if all(isinstance(one, str) for one in ids) else None
-        return cls(node_id, record, key, node, marker, bool(version and version.get("moves")), line)
+        is_moving = version is not None and bool(version.get("moves"))
+        return self._replace(node=node, marker=marker, is_moving=is_moving, line=line)
 
     @property
     def has_node(self) -> bool:
@@ -133,61 +131,59 @@ class OwnerCheck:
         self._reads = reads
         self._at = at
         self._is_asked = is_asked(hierarchy)
+        self._marker = marker_key(hierarchy.name)
         self._reader = TreeReader(store, hierarchy, reads)
 
     async def check(self, items: Mapping[str, Sequence[Item]]) -> list[Finding]:
         """The findings on items, by the ids of their owners."""
-        owned = {one: Owned.of(some) for one, some in items.items()}
-        owners = await self._owners(owned)
-        findings = self._unasked(owned, owners)
+        owners = await self._owners(items)
+        findings = self._unasked(owners)
         for _ in range(ATTEMPTS):
-            found = await self._findings(owned, owners)
+            found = await self._findings(owners)
             if not found:
                 break
-            stored = await self._reader.get_by_key([key_of(item) for one in found for item in owned[one].all])
-            again = {one: Owned.of([i for old in owned[one].all if (i := stored[key_of(old)])]) for one in found}
-            now = await self._owners(again)
-            same = {one for one in found if again[one] == owned[one] and now[one] == owners[one]}
-            findings += [finding for one in found if one in same for finding in found[one]]
-            owned, owners = {one: rest for one, rest in again.items() if one not in same}, now
+            stored = await self._reader.get_by_key([key_of(item) for one in found for item in owners[one].items])
+            again = {one: [now for item in owners[one].items if (now := stored[key_of(item)])] for one in found}
+            before, owners = owners, await self._owners(again)
+            findings += [told for one, owner in owners.items() if owner == before[one] for told in found[one]]
+            owners = {one: owner for one, owner in owners.items() if owner != before[one]}
         return findings
 
-    async def _owners(self, owned: Mapping[str, Owned]) -> dict[str, Owner]:
+    async def _owners(self, items: Mapping[str, Sequence[Item]]) -> dict[str, Owner]:
         """The owners as they are now; an id record among the items is not read again."""
-        records = {one: some.record for one, some in owned.items()}
-        unread = [one for one, record in records.items() if record is None]
-        records |= zip(unread, await self._reader.get([id_key(one) for one in unread]), strict=True)
-        places = {one: id_record_key(records[one] or (some.revisions or [{}])[-1]) for one, some in owned.items()}
-        named = {one: some.names(place) if (place := places[one]) else [] for one, some in owned.items()}
-        marker = marker_key(self._hierarchy.name)
-        found = await self._reader.get_by_key([*dict.fromkeys([marker, *chain.from_iterable(named.values())])])
-        made = marker_in(self._hierarchy, found[marker])
-        return {
-            one: Owner.of(one, records[one], places[one], [found[key] for key in named[one]], made) for one in owned
+        records: dict[str, Item | None] = {
+            one: item for one, some in items.items() for item in some if key_of(item) == id_key(one)
         }
+        unread = [one for one in items if one not in records]
+        records |= zip(unread, await self._reader.get([id_key(one) for one in unread]), strict=True)
+        owners = [Owner.of(one, some, records[one]) for one, some in items.items()]
+        wanted = dict.fromkeys([self._marker, *(key for owner in owners for key in owner.named)])
+        found = await self._reader.get_by_key([*wanted])
+        marker = marker_in(self._hierarchy, found[self._marker])
+        return {owner.id: owner.read([found[key] for key in owner.named], marker) for owner in owners}
 
-    def _unasked(self, owned: Mapping[str, Owned], owners: Mapping[str, Owner]) -> list[Finding]:
+    def _unasked(self, owners: Mapping[str, Owner]) -> list[Finding]:
         """The finding on all items of kinds of a class that asks for none, without a marker."""
-        keys = [key_of(item) for some in owned.values() for item in some.kinds]
-        if not keys or self._is_asked or any(owner.marker for owner in owners.values()):
+        keys = [key_of(item) for owner in owners.values() if owner.marker is None for item in owner.kinds]
+        if not keys or self._is_asked:
             return []
-        fix = Fix(keys[0], None, {}, (Check(marker_key(self._hierarchy.name), ABSENT),), keys[1:])
-        return [self._finding(None, f"{quantity(len(keys), 'search item')}, but its class has no search=", fix)]
+        problem = f"{quantity(len(keys), 'search item')}, but its class has no search="
+        return [self._finding(None, problem, Fix.removing(keys, Check(self._marker, ABSENT)))]
 
-    async def _findings(self, owned: Mapping[str, Owned], owners: Mapping[str, Owner]) -> dict[str, list[Finding]]:
+    async def _findings(self, owners: Mapping[str, Owner]) -> dict[str, list[Finding]]:
         """The findings by the ids of the owners that have any."""
         last = {
-            one: cast(int, record["revision"])
-            for one, some in owned.items()
-            if _is_deleted(record := some.record) and is_revision(record.get("revision"))
+            one: cast(int, owner.record["revision"])
+            for one, owner in owners.items()
+            if owner.has_record and _is_deleted(owner.record) and is_revision(owner.record.get("revision"))
         }
         missing = await missing_revisions(self._store, last, self._reads)  # they have all up to the last one
-        moved = await self._reader.moved() if any(some.moves for some in owned.values()) else Moves([])
+        moved = await self._reader.moved() if any(owner.moves for owner in owners.values()) else Moves([])
         found = {}
-        for one, some in owned.items():
-            told = await self._of_id(owners[one], some, missing[one]) if some.ids else []
-            told += self._of_kinds(owners[one], some.kinds)
-            if told := told + [finding for item in some.moves for finding in self._of_move(owners[one], item, moved)]:
+        for one, owner in owners.items():
+            told = await self._of_id(owner, missing[one]) if owner.ids else []
+            told += self._of_kinds(owner) if owner.kinds else []
+            if told := told + [finding for item in owner.moves for finding in self._of_move(owner, item, moved)]:
                 found[one] = told
         return found
 
@@ -196,26 +192,26 @@ class OwnerCheck:
 
     # -- items of kinds and moves --------------------------------------------------------------------------------------
 
-    def _of_kinds(self, owner: Owner, items: Sequence[Item]) -> list[Finding]:
+    def _of_kinds(self, owner: Owner) -> list[Finding]:
         """The finding on items that the node does not have; none where it may have others, as it is moving or cannot be
         read.
         """
-        if owner.marker is None or owner.is_moving or not items:
+        if owner.marker is None or owner.is_moving:
             return []
-        keys, node_id = [key_of(item) for item in items], owner.id
-        checks = [owner.unchanged("tree", "key", "deleted"), Check(marker_key(self._hierarchy.name), owner.marker.when)]
+        keys = [key_of(item) for item in owner.kinds]
+        checks = [owner.unchanged("tree", "key", "deleted"), Check(self._marker, owner.marker.when)]
         if not owner.is_live:
-            text = f"{quantity(len(keys), 'search item')} of the node {shorten(node_id)}, which does not exist"
-            return [self._finding(None, text, Fix(keys[0], None, {}, tuple(checks), keys[1:]))]
+            text = f"{quantity(len(keys), 'search item')} of the node {shorten(owner.id)}, which does not exist"
+            return [self._finding(None, text, Fix.removing(keys, *checks))]
         (record,) = records_of([cast(Item, owner.node)])
         if owner.line is None or not is_readable(record):
             return []
         right = {key_of(item) for item in node_items(owner.recipes, Located(record, owner.line))}
         if not (keys := [key for key in keys if key not in right]):
             return []
-        checks.append(Check(record.key, {"id": node_id, "revision": record.revision}))
+        checks.append(Check(record.key, {"id": owner.id, "revision": record.revision}))
         text = f"{quantity(len(keys), 'search item')} of words or a place that it does not have"
-        return [self._finding(record.key, text, Fix(keys[0], None, {}, tuple(checks), keys[1:]))]
+        return [self._finding(record.key, text, Fix.removing(keys, *checks))]
 
     def _of_move(self, owner: Owner, item: Item, moved: Moves) -> list[Finding]:
         """The finding on the move of a node, whose lineage may only be outdated by moves of its ancestors."""
@@ -237,10 +233,10 @@ class OwnerCheck:
 
     # -- ids -----------------------------------------------------------------------------------------------------------
 
-    async def _of_id(self, owner: Owner, items: Owned, missing: int) -> list[Finding]:
+    async def _of_id(self, owner: Owner, missing: int) -> list[Finding]:
         """The findings on an id; `missing` revisions of a deleted node."""
-        findings = [self._finding(owner.key, problem) for problem in _revision_problems(owner, items.revisions)]
-        if owner.record is not None and items.record is None:
+        findings = [self._finding(owner.key, problem) for problem in _revision_problems(owner)]
+        if owner.record is not None and not owner.has_record:
             pass  # the id is checked with the page that the record is on
         elif not is_id(self._hierarchy, owner.id):
             findings.append(self._finding(owner.key, f"{owner.id} is not a valid id of a node"))
@@ -307,14 +303,14 @@ def _is_moved_node(item: Item) -> bool:
     return False
 
 
-def _revision_problems(owner: Owner, items: Sequence[Item]) -> list[str]:
+def _revision_problems(owner: Owner) -> list[str]:
     """Problems of the earlier revisions of a page; they are below the node's own revision, or a tombstone's."""
     problems = []
     is_deleted = _is_deleted(owner.record)
     newest = owner.record if is_deleted else owner.node if owner.has_node else None
     revision = (newest or {}).get("revision")
     last = cast(int, revision) - (not is_deleted) if is_revision(revision) else MAX_REVISION
-    for item in items:
+    for item in owner.revisions:
         digits = cast(str, item["sk"])[1:]
         if not digits.isdigit() or int(digits) != item.get("revision"):
             problem = mismatch("revision", value_text(item.get("revision")), digits.lstrip("0") or digits)

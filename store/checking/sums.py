@@ -5,16 +5,13 @@ twice.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Self, cast
 
 from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
-from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem
-from store.metadata.history import redirect_key, revisions
+from store.metadata.history import redirect_key
 from store.metadata.tree_version import StoredVersion, decode_moves, encode_moves, level_at_depth
 from store.model.attributes import Value
 from store.model.decoding import problem_of
@@ -26,17 +23,17 @@ from store.model.keys import (
     hierarchy_of,
     id_key,
     listed,
-    revision_key,
     siblings,
     subtree,
     tree_version_key,
 )
 from store.model.records import Counts, Item, is_id, nonzero_counts
-from store.reading import LOG_PAGE_ITEMS, PAGE_ITEMS, ActiveMoves, Pages, registered_moves
+from store.reading import LOG_PAGE_ITEMS, ActiveMoves, Pages, registered_moves
 
 ATTEMPTS = 10  # to read what belongs together while nobody writes to it
 SETTLE_SECONDS = 2.0  # until an index has caught up with the table
-MAX_READ_REVISIONS = 100  # of a node; more are counted in a request of their own
+MOVE_DAMAGED = "a running move is damaged"
+OTHER_WRITES = "other writes to it did not stop; check again later"
 SKEW_SECONDS = 3600.0  # by so much log items may expire in another order than that of their numbers
 
 
@@ -62,13 +59,20 @@ class TreeReport:
 
     pk: str
     version: Item | None
-    undefined: Undefined
     findings: Findings = field(default_factory=Findings)
     items: Findings = field(default_factory=Findings)
+    undefined: Undefined | None = None
     shape: Counts = field(default_factory=dict)
     has_redirects: bool = False
     logged: int = 0
     moves: ActiveMoves = field(default_factory=ActiveMoves)
+
+    @classmethod
+    def unchecked(cls, pk: str, reason: str, items: Findings | None = None) -> Self:
+        """The report on what could not be read."""
+        report = cls(pk, None, items=items or Findings())
+        report.add(f"the {'roots were' if report.is_of_roots else 'tree was'} not checked, since {reason}")
+        return report
 
     @property
     def is_of_roots(self) -> bool:
@@ -115,21 +119,17 @@ class Sums:
         name, before = self._hierarchy.name, None
         for _ in range(ATTEMPTS):
             (version,) = await self._store.get([tree_version_key(name)], self._reads, strong=True)
-            report = TreeReport(name, version, Undefined(self._hierarchy))
             try:
-                report.moves = await registered_moves(self._store, name, version, self._reads)
+                moves = await registered_moves(self._store, name, version, self._reads)
             except DamagedItem as error:
-                report.add(f"the roots were not checked, since a running move is damaged: {error.problem}")
-                return report
-            report.shape = await self._listed(version, report.moves)
+                return TreeReport.unchecked(name, f"{MOVE_DAMAGED}: {error.problem}")
+            report = TreeReport(name, version, shape=await self._listed(version, moves), moves=moves)
             await self.check(report)
             if not report.findings.kept or before == (version, report.sums, report.logged):
                 return report
             before = version, report.sums, report.logged
             await asyncio.sleep(SETTLE_SECONDS)
-        report = TreeReport(name, None, Undefined(self._hierarchy))
-        report.add("the roots were not checked, since other writes to them did not stop; check again later")
-        return report
+        return TreeReport.unchecked(name, OTHER_WRITES)
 
     async def _listed(self, version: Item | None, moves: ActiveMoves) -> Counts:
         """The number of roots by level that the index lists, without those that moves hide.
@@ -216,18 +216,3 @@ def _check_version(report: TreeReport) -> None:
         if version.get(attribute) != value:
             problem = mismatch(attribute, value_text(version.get(attribute)), value_text(value))
             report.add(f"{name}: {problem}", **{attribute: value})
-
-
-async def missing_revisions(store: Store, last: Mapping[str, int], reads: ReadUsage) -> Counter[str]:
-    """The number of missing revisions by id of node, for nodes that must have those from 1 to `last`."""
-    missing: Counter[str] = Counter()
-    node_ids: dict[Key, str] = {}
-    for node_id, number in last.items():
-        if number > MAX_READ_REVISIONS:
-            missing[node_id] = number - await store.count(revisions(node_id, number + 1), reads)
-        else:
-            node_ids.update({revision_key(node_id, revision): node_id for revision in range(1, number + 1)})
-    async for keys in in_chunks(list(node_ids), PAGE_ITEMS):
-        for key, item in zip(keys, await store.get(keys, reads, strong=True), strict=True):
-            missing[node_ids[key]] += item is None
-    return +missing

@@ -13,13 +13,15 @@ that cannot be read stay as they are until it can be.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
 from store.checking.findings import Finding, Findings, path_text
 from store.checking.nodes import IdState, NodeChecks
-from store.checking.sums import ATTEMPTS, Sums, TreeReport, missing_revisions
+from store.checking.sums import ATTEMPTS, MOVE_DAMAGED, OTHER_WRITES, Sums, TreeReport
+from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem, quantity
 from store.kinds.items import located
@@ -27,13 +29,14 @@ from store.kinds.kind import NodeKind
 from store.kinds.lineage import MovedNode, Moves, moved_nodes
 from store.kinds.marker import Marker, Recipes, marker_key
 from store.kinds.registry import KINDS
-from store.metadata.history import id_record_key
-from store.model.hierarchy import Hierarchy, Undefined
-from store.model.keys import Key, ancestor_keys, id_key, subtree, tree_version_key
+from store.metadata.history import id_record_key, revisions
+from store.model.hierarchy import Hierarchy
+from store.model.keys import Key, ancestor_keys, id_key, revision_key, subtree, tree_version_key
 from store.model.records import ABSENT, Check, Item, Record, is_id, is_revision, key_of
-from store.reading import ActiveMoves, Pages, registered_moves
+from store.reading import PAGE_ITEMS, ActiveMoves, Pages, registered_moves
 
 PAGE_NODES = 200  # with their items, some thousand at most
+MAX_READ_REVISIONS = 100  # of a node; more are counted in a request of their own
 
 
 class Tree(NamedTuple):
@@ -173,7 +176,7 @@ class TreeCheck:
             try:
                 tree = await self.reader.tree(pk)
             except DamagedItem as error:
-                return self._unchecked(pk, items, f"a running move is damaged: {error.problem}")
+                return TreeReport.unchecked(pk, f"{MOVE_DAMAGED}: {error.problem}", items)
             checks, seen, after = NodeChecks(self._hierarchy, pk, self._root_ranks), 0, cast(str | None, "")
             recipes = tree.marker.recipes if tree.marker else {}
             while after is not None:
@@ -192,22 +195,14 @@ class TreeCheck:
                 compared = max(compared, *[node.record.sk for node in page.nodes[-1:]], "")
             else:
                 checks.finish()
-                report = self._report(tree, checks, items)
+                if tree.moves.moves:  # until they have ended, nobody else writes to what may be theirs
+                    checks.findings.kept = [replace(finding, fix=None) for finding in checks.findings.kept]
+                report = TreeReport(pk, tree.version, checks.findings, items, checks.undefined, dict(checks.shape))
+                report.moves = tree.moves
                 await self.sums.check(report)
                 if await self.reader.is_unchanged(tree):
                     return report
-        return self._unchecked(pk, items, "other writes to it did not stop; check again later")
-
-    def _report(self, tree: Tree, checks: NodeChecks, items: Findings) -> TreeReport:
-        if tree.moves.moves:  # until they have ended, nobody else writes to what may be theirs
-            checks.findings.kept = [replace(finding, fix=None) for finding in checks.findings.kept]
-        findings, shape = checks.findings, dict(checks.shape)
-        return TreeReport(tree.pk, tree.version, checks.undefined, findings, items, shape, moves=tree.moves)
-
-    def _unchecked(self, pk: str, items: Findings, reason: str) -> TreeReport:
-        report = TreeReport(pk, None, Undefined(self._hierarchy), items=items)
-        report.add(f"the tree was not checked, since {reason}")
-        return report
+        return TreeReport.unchecked(pk, OTHER_WRITES, items)
 
     async def _id_states(self, items: Sequence[Item], moves: ActiveMoves) -> list[IdState]:
         """The partitions of the nodes' ids; an id that is not valid is not looked up.
@@ -241,6 +236,21 @@ def _as_moved(record: Item | None, moves: ActiveMoves) -> Item | None:
     if moved is None or moved == key:
         return record
     return {**(record or {}), "tree": moved.pk, "key": moved.sk}
+
+
+async def missing_revisions(store: Store, last: Mapping[str, int], reads: ReadUsage) -> Counter[str]:
+    """The number of missing revisions by id of node, for nodes that must have those from 1 to `last`."""
+    missing: Counter[str] = Counter()
+    node_ids: dict[Key, str] = {}
+    for node_id, number in last.items():
+        if number > MAX_READ_REVISIONS:
+            missing[node_id] = number - await store.count(revisions(node_id, number + 1), reads)
+        else:
+            node_ids.update({revision_key(node_id, revision): node_id for revision in range(1, number + 1)})
+    async for keys in in_chunks(list(node_ids), PAGE_ITEMS):
+        for key, item in zip(keys, await store.get(keys, reads, strong=True), strict=True):
+            missing[node_ids[key]] += item is None
+    return +missing
 
 
 # -- items of kinds ----------------------------------------------------------------------------------------------------
