@@ -1,5 +1,6 @@
 """Reads of a check, on both stores: each tree is read once, whatever is stored because of its nodes."""
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 from typing import Any, cast
@@ -7,11 +8,14 @@ from typing import Any, cast
 import pytest
 
 from store.checking.check import Check
-from store.engine import Store
+from store.engine import ReadUsage, Store
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.keys import Index, KeyRange
 from store.model.records import Item
 from store.transfer.load import LoadResult, load
+from store.writing.create_update import Create, Update
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.store.transfer.test_load import wanted_of
 from tests.stores import Interrupted, StoreProxy, once
@@ -59,3 +63,29 @@ async def test_a_tree_that_is_written_to_meanwhile_is_read_again_and_has_no_find
     assert [str(one) async for one in check.findings()] == []
     assert max(read.counts.values()) == 2
     assert sum(counted) == len(PATHS) + 1
+
+
+@pytest.mark.parametrize("method", ["get", "range"])
+async def test_an_edit_between_any_two_reads_leads_to_no_finding(store: Store, method: str) -> None:
+    await load(store, wanted_of([(path, "CATEGORY") for path in ("A", "A/B", "A/B/C", "D")], SEARCHED), LoadResult())
+    writer, place = Writer(store), ("A", "B")
+    for number in itertools.count(1):
+        target = ("D", f"B{number}") if place[0] == "A" else ("A", f"B{number}")
+        edits = [
+            Update(SEARCHED, place, f"Name {number}", None, {}),
+            Move(SEARCHED, place, target),
+            Create(SEARCHED, (*target, "E"), "CATEGORY", f"Other {number}", {}),
+            Delete(SEARCHED, (*target, "E"), Policy.REFUSE),
+        ]
+
+        async def write(edits: list[Any] = edits) -> None:
+            for edit in edits:
+                await writer.write(edit, ReadUsage())
+
+        interrupted = Interrupted(store, method, before=once(number, write))
+        check = Check(cast(Store, interrupted), {"category": SEARCHED}, "2026-01-01T00:00:00.000Z")
+        assert [str(one) async for one in check.findings()] == []
+        if interrupted.calls < number:
+            break
+        place = target
+    assert number > 5
