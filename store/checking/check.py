@@ -12,7 +12,7 @@ its version were removed.
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -37,13 +37,7 @@ from store.model.records import Item, key_of
 from store.reading import Pages, recent_moves
 from store.writing.edit_request import RESULTS, StoredResult
 
-
-class MarkerState(NamedTuple):
-    """The marker of a hierarchy, None where it is damaged, and the finding on it, which a repair of all items fixes."""
-
-    item: Item | None
-    marker: Marker | None
-    finding: Finding | None
+NO_SEARCH = "nothing is searched until clade repair has written them"
 
 
 class Check:
@@ -69,15 +63,16 @@ class Check:
         self._at = at
         self._on_items = on_items
         self._reads = reads = ReadUsage()
-        self._trees = {name: TreeCheck(store, one, reads, on_nodes) for name, one in hierarchies.items()}
-        self._owners = {name: OwnerCheck(store, one, reads, at) for name, one in hierarchies.items()}
+        readers = {name: TreeReader(store, one, reads) for name, one in hierarchies.items()}
+        self._trees = {name: TreeCheck(reader, on_nodes) for name, reader in readers.items()}
+        self._owners = {name: OwnerCheck(reader, at) for name, reader in readers.items()}
         self._seen: set[str] = set()  # hierarchies of which there are nodes, by all pages so far
 
     async def findings(self) -> AsyncIterator[Finding]:
         """All findings, as they are made. Raises Damaged where the engine itself finds the table damaged."""
         await self.store.check_integrity()
         markers = {name: await self.marker(name, has_nodes=True) for name in self.hierarchies}
-        made = {name for name, one in markers.items() if (one.marker.is_complete if one.marker else not one.finding)}
+        made = {name for name, (_, one, found) in markers.items() if (one.is_complete if one else found is None)}
         rootless: set[str] = set()
         async for page in self.pages():
             for finding in [*await self.owners(page, of_kinds=made), *self.others(page)]:
@@ -91,7 +86,7 @@ class Check:
         for finding in await self.moves():
             yield finding
         for name in self.hierarchies:
-            if (found := (await self.marker(name)).finding) is not None:
+            if (found := (await self.marker(name))[2]) is not None:
                 yield found
             for finding in (await self.tree(name)).findings:
                 yield finding
@@ -187,20 +182,21 @@ class Check:
         """The reader of a tree."""
         return self._trees[hierarchy_of(pk)].reader
 
-    async def marker(self, name: str, *, has_nodes: bool = False) -> MarkerState:
-        """The marker of a hierarchy; without a marker, the finding depends on whether the hierarchy `has_nodes`."""
+    async def marker(self, name: str, *, has_nodes: bool = False) -> tuple[Item | None, Marker | None, Finding | None]:
+        """The item of the marker of a hierarchy, the marker if it can be read, and the finding on it, which a repair of
+        all items fixes. Without a marker there is one if the hierarchy `has_nodes`, or some were seen.
+        """
         keys = [marker_key(name), tree_version_key(name)]
         item, roots = await self.store.get(keys, self._reads, strong=True)
+        marker = None
         try:
             marker = Marker.of(name, item)
         except DamagedItem as error:
-            outcome = "nothing is searched until clade repair has written them"
-            problem = f"the marker of the search items is damaged, {error.problem}; {outcome}"
-            return MarkerState(item, None, Finding(name, "", problem))
-        found = _marker_problem(self.hierarchies[name], marker)
-        has_nodes = has_nodes or name in self._seen or number_of(roots) > 0
-        is_told = found and (marker is not None or has_nodes)
-        return MarkerState(item, marker, Finding(name, "", found) if found and is_told else None)
+            problem = f"the marker of the search items is damaged, {error.problem}; {NO_SEARCH}"
+        else:
+            has_nodes = has_nodes or name in self._seen or number_of(roots) > 0
+            problem = _marker_problem(self.hierarchies[name], marker) if marker or has_nodes else ""
+        return item, marker, Finding(name, "", problem) if problem else None
 
     async def moves(self) -> list[Finding]:
         """The moves that have not ended and that the tree version at an end of theirs does not list."""
@@ -240,20 +236,17 @@ def _lists(version: Item | None, ref: ActiveMoveRef) -> bool:
         return True
 
 
-def _marker_problem(hierarchy: Hierarchy, marker: Marker | None) -> str | None:
-    """The problem of a marker, or of a hierarchy with nodes that has none."""
+def _marker_problem(hierarchy: Hierarchy, marker: Marker | None) -> str:
+    """The problem of a marker, or of a hierarchy with nodes that has none; empty where it is right."""
     if not is_asked(hierarchy):
         problem = "its class has no search= and no location=, but search items are stored; clade repair removes them, "
-        return (
-            None if marker is None else f"{problem}which ends the searches of servers with another version of the class"
-        )
+        return f"{problem}which ends the searches of servers with another version of the class" if marker else ""
     if marker is None:
         problem = "the items of search are not complete, since its class had no search= when nodes were written"
-        return f"{problem}; nothing is searched until clade repair has written them"
+        return f"{problem}; {NO_SEARCH}"
     if lacks := all_lacking(hierarchy, marker):
         problem = f"search items are missing: {', '.join(lacks)}"
         return f"{problem}; what needs them is an error until clade repair has written them"
     if any(part.making is not None for part in marker.parts.values()):
-        problem = "a repair that writes search items for another version of its class has not ended"
-        return f"{problem}; clade repair ends it"
-    return None
+        return "a repair that writes search items for another version of its class has not ended; clade repair ends it"
+    return ""

@@ -11,8 +11,7 @@ from typing import NamedTuple, Self, TypeGuard, cast
 
 from store.checking.findings import Finding, Fix, mismatch, path_text, value_text
 from store.checking.sums import ATTEMPTS
-from store.checking.trees import TreeReader, is_readable, marker_in, missing_revisions, records_of
-from store.engine import ReadUsage, Store
+from store.checking.trees import TreeReader, is_readable, marker_in, records_of
 from store.errors import DamagedItem, quantity, shorten
 from store.kinds.items import moved_keys, node_items
 from store.kinds.kind import Located
@@ -21,7 +20,6 @@ from store.kinds.marker import Marker, Recipes, marker_key
 from store.kinds.registry import KINDS, is_asked
 from store.metadata.history import Revision, Tombstone, id_record_key, revisions
 from store.model.decoding import problem_of
-from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, id_key, tree_version_key
 from store.model.records import ABSENT, MAX_REVISION, Check, Item, is_id, is_revision, key_of
 
@@ -57,12 +55,6 @@ class Owner(NamedTuple):
     marker: Marker | None = None
     is_moving: bool = False
     line: Lineage | None = None
-
-    @classmethod
-    def of(cls, node_id: str, items: Sequence[Item], record: Item | None) -> Self:
-        """The owner of these items before its node is read."""
-        own = cls(node_id, items, record, None)
-        return own._replace(key=id_record_key(record or (own.revisions or [{}])[-1]))
 
     @property
     def has_record(self) -> bool:
@@ -125,14 +117,12 @@ class Owner(NamedTuple):
 class OwnerCheck:
     """Asks for the owners in one hierarchy; `at` is the time for tombstones."""
 
-    def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage, at: str) -> None:
-        self._store = store
-        self._hierarchy = hierarchy
-        self._reads = reads
+    def __init__(self, reader: TreeReader, at: str) -> None:
+        self._reader = reader
+        self._hierarchy = reader.hierarchy
         self._at = at
-        self._is_asked = is_asked(hierarchy)
-        self._marker = marker_key(hierarchy.name)
-        self._reader = TreeReader(store, hierarchy, reads)
+        self._is_asked = is_asked(reader.hierarchy)
+        self._marker = marker_key(reader.hierarchy.name)
 
     async def check(self, items: Mapping[str, Sequence[Item]]) -> list[Finding]:
         """The findings on items, by the ids of their owners."""
@@ -156,7 +146,8 @@ class OwnerCheck:
         }
         unread = [one for one in items if one not in records]
         records |= zip(unread, await self._reader.get([id_key(one) for one in unread]), strict=True)
-        owners = [Owner.of(one, some, records[one]) for one, some in items.items()]
+        owners = [Owner(one, some, records[one], None) for one, some in items.items()]
+        owners = [one._replace(key=id_record_key(one.record or (one.revisions or [{}])[-1])) for one in owners]
         wanted = dict.fromkeys([self._marker, *(key for owner in owners for key in owner.named)])
         found = await self._reader.get_by_key([*wanted])
         marker = marker_in(self._hierarchy, found[self._marker])
@@ -177,7 +168,7 @@ class OwnerCheck:
             for one, owner in owners.items()
             if owner.has_record and _is_deleted(owner.record) and is_revision(owner.record.get("revision"))
         }
-        missing = await missing_revisions(self._store, last, self._reads)  # they have all up to the last one
+        missing = await self._reader.missing_revisions(last)  # they have all up to the last one
         moved = await self._reader.moved() if any(owner.moves for owner in owners.values()) else Moves([])
         found = {}
         for one, owner in owners.items():
@@ -278,7 +269,7 @@ class OwnerCheck:
     async def _tombstone(self, owner: Owner) -> Fix:
         """The fix of an id without a node: a tombstone of its last revision, or no record where there is none."""
         record, key, history = owner.record, owner.key, revisions(owner.id, MAX_REVISION)
-        last = await self._store.range(history, self._reads, limit=1, reverse=True, strong=True)
+        last = await self._reader.store.range(history, self._reader.reads, limit=1, reverse=True, strong=True)
         if key is None and last:
             key = id_record_key(last[0])
         checks = (Check(key, {"id": owner.node.get("id") if owner.node else None}),) if key else ()

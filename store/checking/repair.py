@@ -362,19 +362,17 @@ class KindRepair:
         self._incomplete |= self._targets.keys()
 
     async def end(self) -> AsyncIterator[RepairResult]:
-        """Mark what is written now as complete; yields the findings on the markers."""
+        """Mark what is written now as complete, unless others have taken it off; yields the findings on the markers."""
         for name, finding in self._found.items():
             is_fixed = name not in self._targets or (name not in self._incomplete and await _retried(self._end, name))
             yield RepairResult(finding, is_fixed)
 
     async def _end(self, name: str) -> bool:
-        """Whether the marker names what was written, unless others have taken it off."""
         marker = await read_marker(self._store, name)
         ended = marker and marker.ended(self._check.hierarchies[name], self._targets[name])
-        if ended is None:
-            return False
-        await self._store.commit([ended.put()])
-        return True
+        if ended:
+            await self._store.commit([ended.put()])
+        return ended is not None
 
 
 async def _retried(work: Callable[[str], Awaitable[T]], name: str) -> T:

@@ -16,17 +16,7 @@ from store.metadata.tree_version import StoredVersion, decode_moves, encode_move
 from store.model.attributes import Value
 from store.model.decoding import problem_of
 from store.model.hierarchy import LEVEL_NAME, Hierarchy, Undefined
-from store.model.keys import (
-    Index,
-    Key,
-    KeyRange,
-    hierarchy_of,
-    id_key,
-    listed,
-    siblings,
-    subtree,
-    tree_version_key,
-)
+from store.model.keys import Index, Key, KeyRange, hierarchy_of, id_key, listed, siblings, subtree, tree_version_key
 from store.model.records import Counts, Item, is_id, nonzero_counts
 from store.reading import LOG_PAGE_ITEMS, ActiveMoves, Pages, registered_moves
 
@@ -39,14 +29,17 @@ SKEW_SECONDS = 3600.0  # by so much log items may expire in another order than t
 
 def number_of(version: Item | None) -> int:
     """The number in the item of a tree version, 0 where it is not valid."""
-    number = version.get("n") if version else None
-    return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0
+    return _natural(version, "n") or 0
 
 
 def expiry_of(version: Item | None) -> int | None:
     """The valid `log_expires` in the item of a tree version, None without one."""
-    expires = version.get("log_expires") if version else None
-    return expires if isinstance(expires, int) and not isinstance(expires, bool) and expires >= 0 else None
+    return _natural(version, "log_expires")
+
+
+def _natural(version: Item | None, name: str) -> int | None:
+    found = (version or {}).get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
 @dataclass

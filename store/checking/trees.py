@@ -21,7 +21,6 @@ from typing import NamedTuple, cast
 from store.checking.findings import Finding, Findings, path_text
 from store.checking.nodes import IdState, NodeChecks
 from store.checking.sums import ATTEMPTS, MOVE_DAMAGED, OTHER_WRITES, Sums, TreeReport
-from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem, quantity
 from store.kinds.items import located
@@ -33,7 +32,7 @@ from store.metadata.history import id_record_key, revisions
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, ancestor_keys, id_key, revision_key, subtree, tree_version_key
 from store.model.records import ABSENT, Check, Item, Record, is_id, is_revision, key_of
-from store.reading import PAGE_ITEMS, ActiveMoves, Pages, registered_moves
+from store.reading import ActiveMoves, Pages, registered_moves, stored_items
 
 PAGE_NODES = 200  # with their items, some thousand at most
 MAX_READ_REVISIONS = 100  # of a node; more are counted in a request of their own
@@ -102,14 +101,14 @@ class TreeReader:
 
     def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> None:
         self.hierarchy = hierarchy
-        self._store = store
-        self._reads = reads
+        self.store = store
+        self.reads = reads
 
     async def tree(self, pk: str) -> Tree:
         """The tree as it is now. Raises DamagedItem for a running move."""
         read = version, item = await self.get([tree_version_key(pk), marker_key(self.hierarchy.name)])
         return Tree(
-            pk, await registered_moves(self._store, pk, version, self._reads), marker_in(self.hierarchy, item), [*read]
+            pk, await registered_moves(self.store, pk, version, self.reads), marker_in(self.hierarchy, item), [*read]
         )
 
     async def is_unchanged(self, tree: Tree) -> bool:
@@ -120,7 +119,7 @@ class TreeReader:
         """The nodes of a tree after a sort key; with their items, if those `of_kinds` are asked for."""
         marker = tree.marker if of_kinds else None
         limit = None if marker is None else PAGE_NODES
-        pages = Pages(self._store, subtree(tree.pk, "#").after(after), self._reads, limit=limit)
+        pages = Pages(self.store, subtree(tree.pk, "#").after(after), self.reads, limit=limit)
         found = await pages.next()
         page = NodesPage(
             tree.moves.visible(found), [], {}, None, cast(str, found[-1]["sk"]) if pages.has_next else None
@@ -142,14 +141,27 @@ class TreeReader:
     async def moved(self) -> Moves:
         """All moved nodes of the hierarchy whose items are not damaged."""
         found: list[MovedNode] = []
-        async for page in Pages(self._store, moved_nodes(self.hierarchy.name), self._reads):
+        async for page in Pages(self.store, moved_nodes(self.hierarchy.name), self.reads):
             for item in page:
                 with contextlib.suppress(DamagedItem):
                     found.append(MovedNode.of(item))
         return Moves(found)
 
+    async def missing_revisions(self, last: Mapping[str, int]) -> Counter[str]:
+        """The number of missing revisions by id of node, for nodes that must have those from 1 to `last`."""
+        missing: Counter[str] = Counter()
+        node_ids: dict[Key, str] = {}
+        for node_id, number in last.items():
+            if number > MAX_READ_REVISIONS:
+                missing[node_id] = number - await self.store.count(revisions(node_id, number + 1), self.reads)
+            else:
+                node_ids.update({revision_key(node_id, revision): node_id for revision in range(1, number + 1)})
+        async for key, item in stored_items(self.store, node_ids, self.reads):
+            missing[node_ids[key]] += item is None
+        return +missing
+
     async def get(self, keys: Sequence[Key]) -> list[Item | None]:
-        return await self._store.get(keys, self._reads, strong=True)
+        return await self.store.get(keys, self.reads, strong=True)
 
     async def get_by_key(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
         return dict(zip(keys, await self.get(keys), strict=True))
@@ -158,12 +170,10 @@ class TreeReader:
 class TreeCheck:
     """Checks the trees of one hierarchy one after another; `on_nodes` is called with each number of nodes checked."""
 
-    def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage, on_nodes: Callable[[int], None]) -> None:
-        self.reader = TreeReader(store, hierarchy, reads)
-        self.sums = Sums(store, hierarchy, reads)
-        self._store = store
-        self._hierarchy = hierarchy
-        self._reads = reads
+    def __init__(self, reader: TreeReader, on_nodes: Callable[[int], None]) -> None:
+        self.reader = reader
+        self.sums = Sums(reader.store, reader.hierarchy, reader.reads)
+        self._hierarchy = reader.hierarchy
         self._on_nodes = on_nodes
         self._root_ranks: dict[str, str] = {}  # of reordered roots
 
@@ -222,7 +232,7 @@ class TreeCheck:
             for node_id, item in zip(ids, items, strict=True)
             if node_id and is_revision(item.get("revision"))
         }
-        missing = await missing_revisions(self._store, last, self._reads)
+        missing = await self.reader.missing_revisions(last)
         return [
             IdState(records.get(id_key(node_id)), others.get(key) if key else None, missing.get(node_id, 0))
             for node_id, key in zip(ids, keys, strict=True)
@@ -236,24 +246,6 @@ def _as_moved(record: Item | None, moves: ActiveMoves) -> Item | None:
     if moved is None or moved == key:
         return record
     return {**(record or {}), "tree": moved.pk, "key": moved.sk}
-
-
-async def missing_revisions(store: Store, last: Mapping[str, int], reads: ReadUsage) -> Counter[str]:
-    """The number of missing revisions by id of node, for nodes that must have those from 1 to `last`."""
-    missing: Counter[str] = Counter()
-    node_ids: dict[Key, str] = {}
-    for node_id, number in last.items():
-        if number > MAX_READ_REVISIONS:
-            missing[node_id] = number - await store.count(revisions(node_id, number + 1), reads)
-        else:
-            node_ids.update({revision_key(node_id, revision): node_id for revision in range(1, number + 1)})
-    async for keys in in_chunks(list(node_ids), PAGE_ITEMS):
-        for key, item in zip(keys, await store.get(keys, reads, strong=True), strict=True):
-            missing[node_ids[key]] += item is None
-    return +missing
-
-
-# -- items of kinds ----------------------------------------------------------------------------------------------------
 
 
 def _is_outdated(kind: NodeKind, found: Item, item: Item, moved: Moves | None) -> bool:
