@@ -1,17 +1,18 @@
-"""Check: verifies that the nodes, ids, counts, versions and logs of some hierarchies are consistent.
+"""Check: verifies that the nodes, ids, counts, versions, logs and items of kinds of some hierarchies are consistent.
 
-The whole table is scanned once. For each root on a page its tree is checked in key order, with its metadata; so is a
-tree without a root, when its version or any node of it is on the page. Then come its search items. For each id it is
-checked that its record, history and node agree, and of deleted nodes, that those above count them. So no item of the
-hierarchies is left out, and memory holds only a few pages and the ancestors of one node. The check of a running move
-verifies that its record and the tree versions refer to each other; the items that it hides are not checked. Of
-idempotency keys and API keys it is checked that they can be read. Nodes of other hierarchies are only counted, and
-expired items are not checked; and a check cannot detect that a whole log and its version were removed.
+The whole table is scanned once. Of the items on a page that are kept because of a node the owner is checked, and of
+deleted nodes, that those above count them. For each
+root on a page its tree is checked in key order, with its metadata; so is a tree without a root, when its version or any
+node of it is on the page. So no item of the hierarchies is left out, and memory holds only a few pages and the
+ancestors of one node. The check of a running move verifies that its record and the tree versions refer to each other;
+the items that it hides are not checked. Of idempotency keys and API keys it is checked that they can be read. Nodes of
+other hierarchies are only counted, and expired items are not checked; and a check cannot detect that a whole log and
+its version were removed.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -19,31 +20,26 @@ from msgspec.structs import replace
 from store.api_keys import PARTITION as KEYS
 from store.api_keys import ApiKey
 from store.checking.deletions import DeletionCheck
-from store.checking.findings import Finding, Fix, counts_text, mismatch, path_text, value_text
-from store.checking.search_items import SearchCheck
-from store.checking.trees_and_ids import OrphanCheck, TreeReader, TreeReport, expiry_of, number_of
+from store.checking.findings import Finding, Fix, path_text
+from store.checking.owners import OwnerCheck, is_of_kind, owner_id
+from store.checking.sums import TreeReport, number_of
+from store.checking.trees import TreeCheck, TreeReader
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem
+from store.kinds.lineage import moved_nodes
+from store.kinds.marker import Marker, all_lacking, marker_key
+from store.kinds.registry import is_asked
 from store.metadata.history import REDIRECTS, Redirect
 from store.metadata.moves import Move, MoveState
-from store.metadata.tree_version import (
-    ActiveMoveRef,
-    StoredVersion,
-    Transaction,
-    decode_moves,
-    encode_moves,
-    level_at_depth,
-)
-from store.model.attributes import Value
+from store.metadata.tree_version import ActiveMoveRef, Transaction, decode_moves
 from store.model.decoding import problem_of
-from store.model.hierarchy import LEVEL_NAME, Hierarchy, Undefined
-from store.model.keys import Key, hierarchy_of, listed, siblings, tree_version_key
-from store.model.records import Counts, Item, key_of, nonzero_counts
-from store.reading import ActiveMoves, recent_moves, registered_moves
+from store.model.hierarchy import Hierarchy, Undefined
+from store.model.keys import Key, hierarchy_of, tree_version_key
+from store.model.records import Item, key_of
+from store.reading import Pages, recent_moves
 from store.writing.edit_request import RESULTS, StoredResult
 
-ATTEMPTS = 10  # to list the roots while none is created or deleted
-SETTLE_SECONDS = 2.0  # until an index has caught up with the table
+NO_SEARCH = "nothing is searched until clade repair has written them"
 
 
 class Check:
@@ -69,52 +65,68 @@ class Check:
         self._at = at
         self._on_items = on_items
         self._reads = reads = ReadUsage()
-        self._trees = {name: TreeReader(store, one, reads, on_nodes) for name, one in hierarchies.items()}
-        self.searches = {name: SearchCheck(store, one, reads) for name, one in hierarchies.items()}
-        self.seen: set[str] = set()  # hierarchies of which there are nodes, by all pages so far
-        self._orphans = [OrphanCheck(store, one, reads, at) for one in hierarchies.values()]
+        readers = {name: TreeReader(store, one, reads) for name, one in hierarchies.items()}
+        self._trees = {name: TreeCheck(reader, on_nodes) for name, reader in readers.items()}
+        self._owners = {name: OwnerCheck(reader, at) for name, reader in readers.items()}
         self._deletions = [DeletionCheck(store, one, reads) for one in hierarchies.values()]
+        self._seen: set[str] = set()  # hierarchies of which there are nodes, by all pages so far
 
     async def findings(self) -> AsyncIterator[Finding]:
         """All findings, as they are made. Raises Damaged where the engine itself finds the table damaged."""
         await self.store.check_integrity()
+        markers = {name: await self.marker(name, has_nodes=True) for name in self.hierarchies}
+        made = {name for name, (_, one, found) in markers.items() if (one.is_complete if one else found is None)}
         rootless: set[str] = set()
-        before = {name: await one.check_marker(has_nodes=True) for name, one in self.searches.items()}
-        searched = {name for name, one in self.searches.items() if one.marker is not None and one.marker.is_complete}
         async for page in self.pages():
-            for finding in [*await self.orphans(page), *self.others(page)]:
+            for finding in [*await self.owners(page, of_kinds=made), *self.others(page)]:
                 yield finding
-            for name, search in self.searches.items():
-                if name in searched or before[name] is None:
-                    for stray in await search.strays(page):
-                        yield stray.finding
             for pk in await self.trees(page, rootless):
-                report = await self.tree(pk)
-                self.undefined[hierarchy_of(pk)].add(report.undefined)
-                for finding in report.findings:
+                report = await self.tree(pk, of_kinds=hierarchy_of(pk) in made)
+                if report.undefined is not None:
+                    self.undefined[hierarchy_of(pk)].add(report.undefined)
+                for finding in (*report.findings, *report.items):
                     yield finding
-                if hierarchy_of(pk) in searched:
-                    async for finding in self.searches[hierarchy_of(pk)].tree(pk):
-                        yield finding
         for finding in await self.moves():
             yield finding
-        for findings in (self.moved_nodes(), self.markers(), self.roots()):
-            async for finding in findings:
+        for name in self.hierarchies:
+            if (found := (await self.marker(name))[2]) is not None:
+                yield found
+            for finding in (await self.tree(name)).findings:
                 yield finding
 
     async def pages(self) -> AsyncIterator[list[Item]]:
         """The items of the whole table."""
         async for page in self.store.scan(self._reads):
-            self.seen |= {hierarchy_of(pk) for item in page if (pk := self._tree_of(item)) and item["sk"] == "#"}
+            self._seen |= {hierarchy_of(pk) for item in page if (pk := self._tree_of(item)) and item["sk"] == "#"}
             self.unchecked.update([name for item in page if (name := self._unchecked(item))])
             yield page
             self._on_items(len(page))
             await asyncio.sleep(0)  # SQLite never waits, so Ctrl-C is served here
 
-    async def orphans(self, page: Sequence[Item]) -> list[Finding]:
-        """The findings on the ids of a page."""
-        checks: list[OrphanCheck | DeletionCheck] = [*self._orphans, *self._deletions]
-        return [finding for one in checks for finding in await one.check(page)]
+    async def all_trees(self) -> AsyncIterator[str]:
+        """The partitions of all trees."""
+        rootless: set[str] = set()
+        async for page in self.pages():
+            for pk in await self.trees(page, rootless):
+                yield pk
+
+    async def moved_nodes(self) -> AsyncIterator[Finding]:
+        """The findings on the items of moved nodes alone."""
+        for name in self.hierarchies:
+            async for page in Pages(self.store, moved_nodes(name), self._reads):
+                for finding in await self.owners(page):
+                    yield finding
+
+    async def owners(self, page: Sequence[Item], of_kinds: Container[str] = ()) -> list[Finding]:
+        """The findings on items of a page that are kept because of a node; those `of_kinds` of these hierarchies."""
+        owned: dict[str, defaultdict[str, list[Item]]] = {name: defaultdict(list) for name in self.hierarchies}
+        for item in page:
+            node_id = owner_id(item) or ""
+            name = node_id.partition(":")[0]
+            if name in owned and (name in of_kinds or not is_of_kind(item)):
+                owned[name][node_id].append(item)
+        findings = [finding for name, one in self._owners.items() for finding in await one.check(owned[name])]
+        return findings + [finding for one in self._deletions for finding in await one.check(page)]
 
     def others(self, page: Sequence[Item]) -> list[Finding]:
         """The findings on damaged items of a page that nothing can restore, and that are better absent."""
@@ -162,9 +174,33 @@ class Check:
             chosen.add(pk)
         return sorted(chosen)
 
-    async def tree(self, pk: str, *, repeated: bool = False) -> TreeReport:
-        """The report on one tree; `on_nodes` is not called where the check is `repeated`."""
-        return await self._trees[hierarchy_of(pk)].check(pk, repeated=repeated)
+    async def tree(self, pk: str, *, of_kinds: bool = False, is_counted: bool = True) -> TreeReport:
+        """The report on one tree, or on the roots of a hierarchy; also on its items `of_kinds`. `on_nodes` is only
+        called where it `is_counted`.
+        """
+        if "#" not in pk:
+            return await self._trees[pk].sums.roots()
+        return await self._trees[hierarchy_of(pk)].check(pk, of_kinds=of_kinds, is_counted=is_counted)
+
+    def reader(self, pk: str) -> TreeReader:
+        """The reader of a tree."""
+        return self._trees[hierarchy_of(pk)].reader
+
+    async def marker(self, name: str, *, has_nodes: bool = False) -> tuple[Item | None, Marker | None, Finding | None]:
+        """The item of the marker of a hierarchy, the marker if it can be read, and the finding on it, which a repair of
+        all items fixes. Without a marker there is one if the hierarchy `has_nodes`, or some were seen.
+        """
+        keys = [marker_key(name), tree_version_key(name)]
+        item, roots = await self.store.get(keys, self._reads, strong=True)
+        marker = None
+        try:
+            marker = Marker.of(name, item)
+        except DamagedItem as error:
+            problem = f"the marker of the search items is damaged, {error.problem}; {NO_SEARCH}"
+        else:
+            has_nodes = has_nodes or name in self._seen or number_of(roots) > 0
+            problem = _marker_problem(self.hierarchies[name], marker) if marker or has_nodes else ""
+        return item, marker, Finding(name, "", problem) if problem else None
 
     async def moves(self) -> list[Finding]:
         """The moves that have not ended and that the tree version at an end of theirs does not list."""
@@ -183,62 +219,6 @@ class Check:
                 fix = Fix.of(move.key, item, {name: ended[name] for name in ("state", "ended_at", "expires")})
                 findings.append(Finding(move.hierarchy, path_text(*move.source), problem, fix))
         return findings
-
-    async def moved_nodes(self) -> AsyncIterator[Finding]:
-        """The findings on what search has of moves."""
-        for search in self.searches.values():
-            async for finding in search.moved():
-                yield finding
-
-    async def markers(self) -> AsyncIterator[Finding]:
-        """The findings on what says which hierarchies are searched, after all pages."""
-        for name, search in self.searches.items():
-            if (finding := await search.check_marker(has_nodes=name in self.seen)) is not None:
-                yield finding
-
-    async def roots(self) -> AsyncIterator[Finding]:
-        """The findings on the versions of the roots."""
-        for name in self.hierarchies:
-            if (finding := await self._version_of_roots(name)) is not None:
-                yield finding
-
-    async def _version_of_roots(self, name: str) -> Finding | None:
-        """The finding on the version of a hierarchy's roots, which are counted in an index that may be behind."""
-        before = None
-        for _ in range(ATTEMPTS):
-            (version,) = await self.store.get([tree_version_key(name)], self._reads, strong=True)
-            try:
-                moves = await registered_moves(self.store, name, version, self._reads)
-            except DamagedItem as error:
-                return Finding(name, "", f"the roots were not checked, a running move is damaged: {error.problem}")
-            shape = await self._listed(name, version, moves)
-            problem = _roots_problem(name, version, shape, moves)
-            if problem is None:
-                return None
-            if before == (before := (version, shape)):
-                values: Item = {
-                    "n": number_of(version) + 1, "shape": cast(Value, shape), "aliases": False,
-                    "moves": encode_moves(moves.refs) or None, "log_expires": expiry_of(version), **listed(name),
-                }  # fmt: skip
-                return Finding(name, "", problem, Fix.of(tree_version_key(name), version, values))
-            await asyncio.sleep(SETTLE_SECONDS)
-        return Finding(name, "", "the roots were not checked, since other writes to them did not stop")
-
-    async def _listed(self, name: str, version: Item | None, moves: ActiveMoves) -> Counts:
-        """The number of roots by level that the index lists, without those that moves hide.
-
-        Of levels that the class lacks those that the version counts are listed, too: another version of the class may
-        define them.
-        """
-        counted = (version or {}).get("shape")
-        others = {one.partition("@")[0] for one in counted} if isinstance(counted, dict) else set()
-        levels = [*self.hierarchies[name].levels, *(one for one in sorted(others) if LEVEL_NAME.fullmatch(one))]
-        counts = {level: await self.store.count(siblings(name, level), self._reads) for level in dict.fromkeys(levels)}
-        hidden = [key for key in moves.hidden if key.sk == "#"]
-        for item in await self.store.get(hidden, self._reads, strong=True):
-            if item is not None and (level := value_text(item.get("level")).strip("'")) in counts:
-                counts[level] -= 1
-        return {level_at_depth(level, 0): count for level, count in counts.items() if count}
 
     def _unchecked(self, item: Item) -> str | None:
         """The hierarchy that a node item belongs to, None for one of these hierarchies and for other items."""
@@ -260,21 +240,17 @@ def _lists(version: Item | None, ref: ActiveMoveRef) -> bool:
         return True
 
 
-def _roots_problem(name: str, version: Item | None, shape: Counts, moves: ActiveMoves) -> str | None:
-    """The problem of the version of a hierarchy's roots, None where it is right."""
-    found = version.get("shape") if version else {}
-    problems = []
-    if version is not None and not number_of(version):
-        problems.append(mismatch("n", value_text(version.get("n")), "a positive integer"))
-    if nonzero_counts(found) != shape:
-        problems.append(mismatch("shape", counts_text(found), counts_text(shape)))
-    if version is not None and (damage := problem_of(version, StoredVersion)):
-        return f"version of the roots: {'; '.join(problems) or damage}"
-    problems += [
-        mismatch(attribute, value_text(version.get(attribute)), value_text(value))
-        for attribute, value in listed(name).items()
-        if version is not None and version.get(attribute) != value
-    ]
-    refs = decode_moves(version)
-    problems += [f"the move {ref.id} is not running" for ref in refs if ref not in moves.refs]
-    return f"version of the roots: {'; '.join(problems)}" if problems else None
+def _marker_problem(hierarchy: Hierarchy, marker: Marker | None) -> str:
+    """The problem of a marker, or of a hierarchy with nodes that has none; empty where it is right."""
+    if not is_asked(hierarchy):
+        problem = "its class has no search= and no location=, but search items are stored; clade repair removes them, "
+        return f"{problem}which ends the searches of servers with another version of the class" if marker else ""
+    if marker is None:
+        problem = "the items of search are not complete, since its class had no search= when nodes were written"
+        return f"{problem}; {NO_SEARCH}"
+    if lacks := all_lacking(hierarchy, marker):
+        problem = f"search items are missing: {', '.join(lacks)}"
+        return f"{problem}; what needs them is an error until clade repair has written them"
+    if any(part.making is not None for part in marker.parts.values()):
+        return "a repair that writes search items for another version of its class has not ended; clade repair ends it"
+    return ""

@@ -1,13 +1,13 @@
 """Findings of a check, and the fixes for them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from store.errors import BadPath, shorten
 from store.model.attributes import Value
 from store.model.keys import Key, path_of
 from store.model.paths import format_path
-from store.model.records import ABSENT, Check, Condition, Item
+from store.model.records import ABSENT, UNCONDITIONAL, Check, Condition, Item
 
 MAX_PATH_CHARACTERS = 200
 MAX_KEPT = 10_000  # with a fix, and as many without, of one tree: a bound of memory for a table full of errors
@@ -15,7 +15,8 @@ MAX_KEPT = 10_000  # with a fix, and as many without, of one tree: a bound of me
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """The values that correct attributes of the item at a key, None to remove one; `values` is None to remove the item.
+    """The values that correct attributes of the item at a key, None to remove one; `values` is None to remove the item,
+    and those at the keys of `others`.
 
     `when` is what was read there, `checks` what was read elsewhere; a fix is only right while both are true.
     """
@@ -24,11 +25,17 @@ class Fix:
     values: Mapping[str, Value] | None
     when: Condition
     checks: tuple[Check, ...] = ()
+    others: Sequence[Key] = ()
 
     @classmethod
     def of(cls, key: Key, item: Item | None, values: Mapping[str, Value], *checks: Check) -> "Fix":
         """The fix that gives these values to the item that was read at a key, or to a new one."""
         return cls(key, values, ABSENT if item is None else {name: item.get(name) for name in values}, checks)
+
+    @classmethod
+    def removing(cls, keys: Sequence[Key], *checks: Check) -> "Fix":
+        """The fix that removes the items at some keys."""
+        return cls(keys[0], None, UNCONDITIONAL, checks, keys[1:])
 
 
 @dataclass(frozen=True, slots=True)

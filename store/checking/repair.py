@@ -4,35 +4,37 @@ Each transaction on a tree increments its version and adds an empty log item, as
 of the version. Nothing that only a node contains is ever changed or deleted, except that a node gets its id back.
 
 Interrupted moves are finished first. Then come ids, while their records still show which node has lost its id; then the
-trees with their search items, for which id records are rewritten; then ids without a node; the roots are counted last.
+trees with their items of kinds, for which id records are rewritten; then what has no node; the roots are counted last.
 """
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 from store.checking.check import Check as TableCheck
 from store.checking.findings import Finding, Fix, path_text
-from store.checking.search_items import NodesPage, SearchCheck
-from store.checking.trees_and_ids import TreeReport, expiry_of, number_of
+from store.checking.sums import TreeReport, expiry_of, number_of
+from store.checking.trees import NodeItems, NodesPage, Tree
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, DamagedItem, rfc3339
-from store.kinds.kind import Located
 from store.kinds.marker import Marker, Recipes, marker_key, named, targets
+from store.kinds.registry import is_asked
 from store.metadata.history import REDIRECTS
 from store.metadata.moves import MoveTiming
-from store.metadata.tree_version import TreeVersion, encode_moves, log_item
+from store.metadata.tree_version import TreeVersion, log_item
 from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, hierarchy_of, tree_version_key
-from store.model.records import ABSENT, Check, Delete, Item, Put, canonical_item, size_of
+from store.model.records import ABSENT, Delete, Item, Put, canonical_item, key_of, size_of
+from store.reading import read_marker
 from store.writing.move_worker import MoveWorker
 from store.writing.transaction import Step, in_transactions
 
 VERSION_CHANGES = 2  # of each transaction on a tree besides its fixes: version and log
 ROUNDS = 20  # to repair one tree or page while others write to it, and of passes until one writes nothing
 RETRIES = RetryPolicy(0.02, 0.25)
+T = TypeVar("T")
 
 
 class RepairResult(NamedTuple):
@@ -49,7 +51,7 @@ class Repair:
         self._check = check
         self._store = check.store
         self._move_worker = MoveWorker(check.store, timing)
-        self._search = SearchRepair(check, self._raise_version, timing.grace_seconds)
+        self._kinds = KindRepair(check, self._raise_version, timing.grace_seconds)
         self._reads = ReadUsage()
 
     async def run(self) -> AsyncIterator[RepairResult]:
@@ -61,32 +63,28 @@ class Repair:
         async for result in self._moves():
             yield result
         async for page in self._check.pages():
-            async for result in self._ids(page, only_nodes=True):
-                if result.is_fixed:
-                    yield result
-        await self._search.begin()
+            async for result in self._owners(page, only_nodes=True):
+                yield result
+        await self._kinds.begin()
         async for finding in self._check.moved_nodes():
             yield await self._fixed(finding)
-        rootless: set[str] = set()
-        async for page in self._check.pages():
-            for pk in await self._check.trees(page, rootless):
-                async for result in self._tree(pk):
-                    yield result
-                async for result in self._search.tree(pk):
-                    yield result
-        async for result in self._search.fill():
+        async for pk in self._check.all_trees():
+            async for result in self._tree(pk):
+                yield result
+            async for result in self._kinds.tree(pk):
+                yield result
+        async for result in self._kinds.fill():
             yield result
         async for page in self._check.pages():
-            async for result in self._ids(page, only_nodes=False):
+            async for result in self._owners(page, only_nodes=False):
                 yield result
             for finding in self._check.others(page):
                 yield await self._fixed(finding)
-            async for result in self._search.strays(page):
-                yield result
-        async for result in self._search.end():
+        async for result in self._kinds.end():
             yield result
-        async for finding in self._check.roots():
-            yield await self._fixed(finding)
+        for name in self._check.hierarchies:
+            async for result in self._tree(name):
+                yield result
 
     async def _moves(self) -> AsyncIterator[RepairResult]:
         """Finish interrupted moves; those that no tree version lists are only ended, since others may write there."""
@@ -101,7 +99,7 @@ class Repair:
     async def _tree(self, pk: str) -> AsyncIterator[RepairResult]:
         pauses = RETRIES.pauses()
         for attempt in range(ROUNDS):
-            report = await self._check.tree(pk, repeated=attempt > 0)
+            report = await self._check.tree(pk, is_counted=attempt == 0)
             if not any(finding.fix for finding in report.findings):
                 break
             try:
@@ -114,11 +112,7 @@ class Repair:
 
     async def _fix_tree(self, report: TreeReport) -> AsyncIterator[Finding]:
         """The findings of a tree as they are fixed, transaction by transaction; raises Conflict for another write."""
-        counts: Item = {
-            "shape": cast(Value, report.shape), "moves": encode_moves(report.moves.refs) or None,
-            "aliases": report.has_redirects or (report.version or {}).get("aliases") is True,
-        }  # fmt: skip
-        bump = _VersionBump(self._store, report.pk, report.version, report.number, counts)
+        bump = _VersionBump(self._store, report.pk, report.version, report.number, report.sums)
         version_key = tree_version_key(report.pk)
         # The first transaction, which may have no other changes, fixes the version.
         found: dict[Key, list[Finding]] = {version_key: []}
@@ -141,54 +135,48 @@ class Repair:
                     for finding in findings:
                         yield finding
 
-    # -- ids and single items ------------------------------------------------------------------------------------------
+    # -- single items --------------------------------------------------------------------------------------------------
 
-    async def _ids(self, page: Sequence[Item], *, only_nodes: bool) -> AsyncIterator[RepairResult]:
-        """Give nodes their ids back, and unless `only_nodes` replace records of ids without a node."""
+    async def _owners(self, page: Sequence[Item], *, only_nodes: bool) -> AsyncIterator[RepairResult]:
+        """Give nodes their ids back; unless `only_nodes` replace or remove what has no node, and yield what is left."""
         pauses = RETRIES.pauses()
         for _ in range(ROUNDS):
-            conflicts, rest = 0, []
-            for finding in await self._check.orphans(page):
-                fix = finding.fix
-                if fix is None or (only_nodes and not _is_node(fix.key)):
-                    rest.append(finding)
-                    continue
-                try:
-                    await self._fix(fix)
-                    yield RepairResult(finding, is_fixed=True)
-                except Conflict:
-                    conflicts += 1
-                    rest.append(finding)
-            if not conflicts:
+            found = await self._check.owners(page, () if only_nodes else self._check.hierarchies)
+            found = [one for one in found if not only_nodes or (one.fix and _is_node(one.fix.key))]
+            results = [await self._fixed(one) for one in found]
+            for result in results:
+                if result.is_fixed:
+                    yield result
+            if all(result.is_fixed or result.finding.fix is None for result in results):
                 break
             await asyncio.sleep(next(pauses))
-        for finding in rest:
-            yield RepairResult(finding, is_fixed=False)
+        for result in results:
+            if not result.is_fixed and not only_nodes:
+                yield result
 
     async def _fix(self, fix: Fix) -> None:
-        """Fix one item that is in no count; raises Conflict where another write was first."""
-        if fix.key == tree_version_key(fix.key.pk) and fix.values is not None:  # of the roots, whose log has no gap
-            version, log = (await self._bump(fix.key.pk, fix.values)).changes()
-            return await self._store.commit([Put(version.item, fix.when), *fix.checks, log])
+        """Fix items that are in no count; raises Conflict where another write was first."""
+        async for keys in in_chunks(fix.others, self._store.max_changes - len(fix.checks)):
+            await self._store.commit([*map(Delete, keys), *fix.checks])
         (item,) = await self._get([fix.key])
         change = Delete(fix.key, fix.when) if fix.values is None else _put(fix.key, item, [fix])
         bump = (await self._bump(fix.key.pk)).changes() if _is_node(fix.key) else []
         await self._store.commit([change, *fix.checks, *bump])
 
-    async def _bump(self, pk: str, counts: Mapping[str, Value] | None = None) -> "_VersionBump":
-        """The version bump of a tree; where its true counts are not known, they stay until the tree is checked."""
+    async def _bump(self, pk: str) -> "_VersionBump":
+        """The version bump of a tree whose true counts are not known, so that they stay until the tree is checked."""
         (version,) = await self._get([tree_version_key(pk)])
         log = KeyRange(Index.TABLE, pk, "!0", "!:")
         last = await self._store.range(log, self._reads, limit=1, reverse=True, strong=True)
         logged = int(cast(str, last[0]["sk"])[1:]) if last else 0
-        return _VersionBump(self._store, pk, version, max(number_of(version), logged), counts)
+        return _VersionBump(self._store, pk, version, max(number_of(version), logged), {})
 
     async def _raise_version(self, pk: str) -> TreeVersion:
         """Let all writes to a tree fail that have read its version before; returns that. Raises Conflict."""
-        (version,) = await self._get([tree_version_key(pk)])
-        found = TreeVersion.of(pk, version)
-        if version is not None:
-            await self._store.commit((await self._bump(pk)).changes())
+        bump = await self._bump(pk)
+        found = TreeVersion.of(pk, bump.version)
+        if bump.version is not None:
+            await self._store.commit(bump.changes())
         return found
 
     async def _fixed(self, finding: Finding) -> RepairResult:
@@ -207,26 +195,25 @@ class Repair:
 class _VersionBump:
     """The changes of each transaction on a tree besides its own: the version incremented, and an empty log item."""
 
-    def __init__(
-        self, store: Store, pk: str, version: Item | None, number: int, counts: Mapping[str, Value] | None
-    ) -> None:
+    def __init__(self, store: Store, pk: str, version: Item | None, number: int, sums: Mapping[str, Value]) -> None:
         self._store = store
         self._pk = pk
-        self._version = version
+        self.version = version
         self._number = number
-        known = {**(version or {}), "log_expires": expiry_of(version)}
-        self._counts: Item = {"shape": {}, "aliases": False, **known, **(counts or {})}
+        self._sums: Item = {
+            "shape": {}, "aliases": False, **(version or {}), "log_expires": expiry_of(version), **sums,
+        }  # fmt: skip
 
     def changes(self) -> list[Put]:
         """The changes for the next transaction; each follows on the one before."""
-        when = ABSENT if self._version is None else {"n": self._version.get("n")}
+        when = ABSENT if self.version is None else {"n": self.version.get("n")}
         now = self._store.now()
-        version = TreeVersion(self._pk, self._number, log_expires=expiry_of(self._counts) or 0)
+        version = TreeVersion(self._pk, self._number, log_expires=expiry_of(self._sums) or 0)
         log = log_item(version, [], rfc3339(now), now)
         self._number += 1
         key = tree_version_key(self._pk)
-        self._version = {**self._counts, "pk": key.pk, "sk": key.sk, "n": self._number}
-        return [Put(self._version, when), log]
+        self.version = {**self._sums, "pk": key.pk, "sk": key.sk, "n": self._number}
+        return [Put(self.version, when), log]
 
 
 def _put(key: Key, item: Item | None, fixes: Sequence[Fix]) -> Put:
@@ -240,14 +227,14 @@ def _is_node(key: Key) -> bool:
     return key.sk.startswith("#") and not key.pk.startswith(f"{REDIRECTS}#")
 
 
-class SearchRepair:
-    """The repair of the search items of all hierarchies of a check; `raise_version` is that of a tree or of roots.
+class KindRepair:
+    """Repair of the items of kinds of all hierarchies, page by page: those that are missing, wrong or outdated by moves
+    of ancestors, and all that a class asks for and the marker does not name. `raise_version` is that of a tree or of
+    roots.
 
-    Missing and wrong ones are written, those of no node removed, those outdated by moves of ancestors rewritten. What
-    the marker names and the class does not is kept: another version of the class may search it.
-
-    Each transaction requires the tree version and the marker that the nodes were read with, and changes no node, so the
-    version stays as it is. What the class searches and the marker does not name is written so:
+    What the marker names and the class does not is kept: another version of the class may ask for it. Each transaction
+    requires the tree version and the marker that the nodes were read with, and changes no node, so the version stays as
+    it is. What the class asks for and the marker does not name is written so:
 
     1. The marker names it as what is being made. All who read the marker from now on write such items.
     2. The versions of the roots and of each tree are raised, so that no write commits that has read the marker before.
@@ -255,124 +242,111 @@ class SearchRepair:
     4. The marker names it as made, unless it was taken off meanwhile.
 
     What is made of other things than before is taken off in the first step; then the repair waits for `grace` seconds,
-    until no search runs that does not know. A hierarchy whose class has no search loses its marker in the first step.
-
-    `incomplete` are the hierarchies of which a tree could not be written, so that they may not be marked as searched.
+    until no search runs that does not know. A hierarchy whose class asks for nothing loses its marker there.
     """
 
     def __init__(self, check: TableCheck, raise_version: Callable[[str], Awaitable[TreeVersion]], grace: float) -> None:
         self._check = check
         self._store = check.store
-        self._searches = check.searches
         self._raise_version = raise_version
         self._grace = grace
         self._found: dict[str, Finding] = {}  # on the markers
         self._targets: dict[str, Recipes] = {}  # of hierarchies whose items are not complete
+        self._incomplete: set[str] = set()  # hierarchies of which a tree could not be written
         self._is_first_pass = True
-        self.incomplete: set[str] = set()
         self._written = 0
 
     async def begin(self) -> None:
         """Find the hierarchies that lack items, or have too many, and write their markers."""
-        is_less = False
-        for name, search in self._searches.items():
-            finding = await search.check_marker(has_nodes=name in self._check.seen)
-            if finding is None:
-                continue
-            self._found[name] = finding
-            pauses = RETRIES.pauses()
-            while True:
-                try:
-                    is_less |= await self._begin(name, search)
-                    break
-                except Conflict:
-                    await asyncio.sleep(next(pauses))
-        if is_less:
+        if any([await _retried(self._begin, name) for name in self._check.hierarchies]):
             await asyncio.sleep(self._grace)
 
-    async def _begin(self, name: str, search: SearchCheck) -> bool:
-        """Write the marker of a hierarchy, and raise the version of its roots; whether less can be searched now."""
-        key = marker_key(name)
-        (item,) = await self._store.get([key], ReadUsage(), strong=True)
-        try:
-            marker = Marker.of(name, item)
-        except DamagedItem:
-            marker = None
-        if not search.is_asked:
-            await self._store.commit([Delete(key, {"n": (item or {}).get("n")})])
-            search.marker = None
+    async def _begin(self, name: str) -> bool:
+        """Write the marker of a hierarchy that lacks items or has too many; whether less can be searched now."""
+        hierarchy = self._check.hierarchies[name]
+        item, marker, finding = await self._check.marker(name)
+        if finding is None:
+            return False
+        self._found[name] = finding
+        if not is_asked(hierarchy):
+            await self._store.commit([Delete(marker_key(name), {"n": (item or {}).get("n")})])
             return True
-        wanted = self._targets[name] = targets(search.hierarchy, marker)
-        put = (begun := (marker or Marker(name, 0, {})).begun(wanted)).put()
+        wanted = self._targets[name] = targets(hierarchy, marker)
+        begun = (marker or Marker(name, 0, {})).begun(wanted)
+        put = begun.put()
         if marker is None:
             put = Put(put.item, ABSENT if item is None else {one: item.get(one) for one in ("n", "kinds")})
         if begun != marker:
             await self._store.commit([put])
-        await search.read_marker()
         with contextlib.suppress(DamagedItem):  # which the repair of the roots writes anew
-            await self._raise_version(name)
+            await _retried(self._raise_version, name)
         return marker is not None and any(begun.parts[one].made != part.made for one, part in marker.parts.items())
 
     async def tree(self, pk: str) -> AsyncIterator[RepairResult]:
         """Write the items of all nodes of a tree that are not as they are made now."""
-        search, pauses = self._searches[hierarchy_of(pk)], RETRIES.pauses()
-        name = search.hierarchy.name
-        after: str | None = "" if search.marker is not None else None
-        conflicts, is_raised = 0, name not in self._targets or not self._is_first_pass
-        problem = "the search items were not written, since other writes to the tree did not stop; repair again later"
+        name, reader, pauses = hierarchy_of(pk), self._check.reader(pk), RETRIES.pauses()
+        conflicts, after = 0, cast(str | None, "")
+        is_raised = name not in self._targets or not self._is_first_pass
+        stopped = "written, since other writes to the tree did not stop; repair again later"
         while after is not None:
             try:
                 if not is_raised:
                     version, is_raised = await self._raise_version(pk), True
                     if version.moves and any(one.by_tree for one in self._targets[name].values()):
-                        problem = "the search items were not all written, since a large move is running; repair again "
-                        problem += "when it has ended"
-                        self.incomplete.add(name)
-                        yield RepairResult(search.finding(Key(pk, "#"), problem), is_fixed=False)
-                page = await search.page(pk, after)
-                if page is None or conflicts == ROUNDS:
-                    self.incomplete.add(name)
-                    yield RepairResult(search.finding(Key(pk, "#"), problem), is_fixed=False)
+                        running = "all written, since a large move is running; repair again when it has ended"
+                        yield self._not_written(pk, running)
+                tree = await reader.tree(pk)
+                if tree.marker is None:
                     return
-                if await self._named(search, page):
-                    continue
-                async for finding in self._write(search, pk, page):
-                    yield RepairResult(finding, is_fixed=True)
-                after, conflicts = page.last, 0
+                page = await reader.page(tree, after)
+                if await self._is_named(tree.marker, page):
+                    async for finding in self._write(tree, tree.marker.recipes, page):
+                        yield RepairResult(finding, is_fixed=True)
+                    after, conflicts = page.last, 0
+            except DamagedItem:  # of a running move, which the check of the tree reports
+                yield self._not_written(pk, stopped)
+                return
             except Conflict:
                 conflicts += 1
+                if conflicts == ROUNDS:
+                    yield self._not_written(pk, stopped)
+                    return
                 await asyncio.sleep(next(pauses))
 
-    async def _named(self, search: SearchCheck, page: NodesPage) -> bool:
-        """Whether the marker had to be written, since it did not name the level of a node."""
+    def _not_written(self, pk: str, reason: str) -> RepairResult:
+        """Note that the items of a tree are not complete."""
+        name = hierarchy_of(pk)
+        self._incomplete.add(name)
+        return RepairResult(Finding(name, path_text(pk, "#"), f"the search items were not {reason}"), is_fixed=False)
+
+    async def _is_named(self, marker: Marker, page: NodesPage) -> bool:
+        """Whether the marker names the levels of all nodes; if not, it is written."""
+        hierarchy = self._check.hierarchies[marker.hierarchy]
         levels = {node.record.level for node in page.nodes}
-        added = page.marker.adding(search.hierarchy, levels)
-        if added is page.marker:
-            return False
+        added = marker.adding(hierarchy, levels)
+        if added is marker:
+            return True
         await self._store.commit([added.put()])
-        name = search.hierarchy.name
-        self._targets[name] = named(self._targets.get(name, added.recipes), search.hierarchy, levels)
-        return True
+        present = self._targets.get(hierarchy.name, added.recipes)
+        self._targets[hierarchy.name] = named(present, hierarchy, levels)
+        return False
 
-    async def _write(self, search: SearchCheck, pk: str, page: NodesPage) -> AsyncIterator[Finding]:
-        """Write the items of a page; raises Conflict where another write to the tree was first."""
-        when = ABSENT if page.version is None else {"n": page.version.get("n")}
-        checks = [Check(tree_version_key(pk), when), Check(marker_key(search.hierarchy.name), page.marker.when)]
+    async def _write(self, tree: Tree, recipes: Recipes, page: NodesPage) -> AsyncIterator[Finding]:
+        """Write the items of a page, also those that are only outdated; raises Conflict where another write to the tree
+        was first.
+        """
 
-        def step(node: Located) -> Step[Located]:
-            changes = search.changes(page, node)
-            return Step(node, changes, sum(size_of(one.item) for one in changes if isinstance(one, Put)))
+        def step(node: NodeItems) -> Step[NodeItems]:
+            changes = [Put(item) for _, item in node.items if page.stored[key_of(item)] != item]
+            return Step(node, changes, sum(size_of(one.item) for one in changes))
 
-        max_changes = self._store.max_changes - len(checks)
-        for changes, nodes in in_transactions(map(step, page.nodes), max_changes):
-            if not changes:
-                continue
-            await self._store.commit([*changes, *checks])
-            self._written += len(changes)
-            for node in nodes:
-                problem = search.problem(page, node)
-                if problem and search.hierarchy.name not in self._targets:
-                    yield search.finding(node.record.key, problem)
+        for changes, nodes in in_transactions(map(step, page.nodes), self._store.max_changes - len(tree.checks)):
+            if changes:
+                await self._store.commit([*changes, *tree.checks])
+                self._written += len(changes)
+                for node in nodes:
+                    if (problem := page.problem(node, recipes)) and hierarchy_of(tree.pk) not in self._targets:
+                        yield Finding(hierarchy_of(tree.pk), path_text(*node.record.key), problem)
 
     async def fill(self) -> AsyncIterator[RepairResult]:
         """Pass through all trees again where items were not complete, until a pass writes nothing."""
@@ -381,42 +355,31 @@ class SearchRepair:
             if not self._targets or not self._written:
                 return
             self._written = 0
-            rootless: set[str] = set()
-            async for page in self._check.pages():
-                for pk in await self._check.trees(page, rootless):
-                    if hierarchy_of(pk) in self._targets:
-                        async for result in self.tree(pk):
-                            yield result
-        self.incomplete |= self._targets.keys()
+            async for pk in self._check.all_trees():
+                if hierarchy_of(pk) in self._targets:
+                    async for result in self.tree(pk):
+                        yield result
+        self._incomplete |= self._targets.keys()
 
     async def end(self) -> AsyncIterator[RepairResult]:
-        """Mark what is written now as complete; yields the findings on the markers."""
-        ended = {name for name in self._targets if name not in self.incomplete and await self._end(name)}
+        """Mark what is written now as complete, unless others have taken it off; yields the findings on the markers."""
         for name, finding in self._found.items():
-            yield RepairResult(finding, name in ended or name not in self._targets)
+            is_fixed = name not in self._targets or (name not in self._incomplete and await _retried(self._end, name))
+            yield RepairResult(finding, is_fixed)
 
     async def _end(self, name: str) -> bool:
-        """Whether the marker names what was written, unless others have taken it off."""
-        search, pauses = self._searches[name], RETRIES.pauses()
-        while True:
-            marker = await search.read_marker()
-            ended = marker and marker.ended(search.hierarchy, self._targets[name])
-            if ended is None:
-                return False
-            try:
-                await self._store.commit([ended.put()])
-                return True
-            except Conflict:
-                await asyncio.sleep(next(pauses))
+        marker = await read_marker(self._store, name)
+        ended = marker and marker.ended(self._check.hierarchies[name], self._targets[name])
+        if ended:
+            await self._store.commit([ended.put()])
+        return ended is not None
 
-    async def strays(self, page: Sequence[Item]) -> AsyncIterator[RepairResult]:
-        """Remove the items on a page that no node has; where another write was first, the next repair checks again."""
-        for search in self._searches.values():
-            for found in await search.strays(page):
-                is_fixed = True
-                try:
-                    async for keys in in_chunks(found.keys, self._store.max_changes - len(found.checks)):
-                        await self._store.commit([*map(Delete, keys), *found.checks])
-                except Conflict:
-                    is_fixed = False
-                yield RepairResult(found.finding, is_fixed)
+
+async def _retried(work: Callable[[str], Awaitable[T]], name: str) -> T:
+    """The result of work that is begun again while other writes come first."""
+    pauses = RETRIES.pauses()
+    while True:
+        try:
+            return await work(name)
+        except Conflict:
+            await asyncio.sleep(next(pauses))

@@ -84,7 +84,7 @@ UNMENDED = {"node", "root", "revision"}
 @pytest.fixture(autouse=True)
 def caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The indexes of local engines do not trail behind, so nothing has to be waited for."""
-    monkeypatch.setattr("store.checking.check.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("store.checking.sums.SETTLE_SECONDS", 0)
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ async def all_items(store: Store) -> dict[Key, Item]:
 @pytest.fixture(autouse=True)
 def caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The indexes of local engines do not trail behind, so nothing has to be waited for."""
-    monkeypatch.setattr("store.checking.check.SETTLE_SECONDS", 0)
+    monkeypatch.setattr("store.checking.sums.SETTLE_SECONDS", 0)
 
 
 def changed(place: Key, /, **values: Any) -> Break:
@@ -204,6 +204,19 @@ async def test_deleted_nodes_are_checked_many_at_a_time(store: Store) -> None:
     check = Check(store, HIERARCHIES, AT)
     assert [one async for one in check.findings()] == []
     assert check._reads.requests < 60
+
+
+async def test_the_log_of_the_roots_is_checked_like_that_of_a_tree(store: Store) -> None:
+    await fill(store)
+    key = tree_version_key("location")
+    number = TreeVersion.of("location", await item(store, key)).number
+    await change(store, key, n=number + 1)
+    assert await findings(store) == [f"location: the change log lacks number {number + 1}"]
+    await change(store, key, n=number - 1)
+    (found,) = await findings(store)
+    assert found == f"location: version of the roots: attribute `n` is {number - 1}, expected {number}"
+    assert await repaired(store) == ([found], [])
+    assert await findings(store) == []
 
 
 # -- findings of more than one attribute -------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ async def test_a_worker_with_a_clock_a_day_ahead_keeps_its_move_while_it_works(
 async def test_versions_and_records_that_do_not_refer_to_each_other_are_found_and_repaired(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.checking.check.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("store.checking.sums.SETTLE_SECONDS", 0.0)
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "a"), 1)
     found = await journaled.only_move(store)
