@@ -88,8 +88,9 @@ class Owner(NamedTuple):
 
     def read(self, found: Sequence[Item | None], marker: Marker | None) -> Self:
         """The owner with what was found at the keys that it named."""
-        every: list[Item | None] = [*found, *[None] * (2 - len(found))]
-        node, version, *above = every
+        if len(found) < 2:
+            return self._replace(node=found[0] if found else None, marker=marker)
+        node, version, *above = found
         ids = [item.get("id") if item else None for item in (*above, node)]
         line = lineage(cast(list[str], ids)) if all(isinstance(one, str) for one in ids) else None
         is_moving = version is not None and bool(version.get("moves"))
