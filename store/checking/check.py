@@ -3,10 +3,10 @@
 The whole table is scanned once. Of the items on a page that are kept because of a node the owner is checked, and of
 deleted nodes, that those above count them. For each root on a page its tree is checked in key order, with its metadata;
 so is a tree without a root, when its version or any node of it is on the page. So no item of the hierarchies is left
-out, and memory holds only a few pages and the ancestors of one node. The check of a running move verifies that its record and the tree versions refer to each other;
-the items that it hides are not checked. Of idempotency keys and API keys it is checked that they can be read. Nodes of
-other hierarchies are only counted, and expired items are not checked; and a check cannot detect that a whole log and
-its version were removed.
+out, and memory holds only a few pages and the ancestors of one node. The check of a running move verifies that its
+record and the tree versions refer to each other; the items that it hides are not checked. Of idempotency keys and API
+keys it is checked that they can be read. Nodes of other hierarchies are only counted, and expired items are not
+checked; and a check cannot detect that a whole log and its version were removed.
 """
 
 import asyncio
