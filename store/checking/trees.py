@@ -3,8 +3,8 @@ the nodes, and its version with their number.
 
 Others may write meanwhile. Each transaction on a tree increments its version, so all that is read between two equal
 versions is consistent. Counts and positions need all nodes as of one version: where that has changed, the tree is read
-again from its beginning. Items of kinds need only the nodes of their page, so those that were compared before are not
-read again.
+again from its beginning. Items of kinds need only the nodes of their page, so what was found about those that were
+compared before stays.
 
 Of a node whose ancestors were renamed or moved the items may have another key, lineage and depth than now, as long as
 the moves lead from them to the present ones. Items are right if they are made as the marker says, which may name more

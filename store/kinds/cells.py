@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from store.kinds.kind import Located, NodeKind
+from store.kinds.kind import Located
 from store.kinds.lineage import STEP, Line, Lineage, Moves, Place
 from store.kinds.recipe import LevelRecipe, Names, Recipe, number_names
-from store.kinds.words import is_by_tree, leads, owner_of, partition
+from store.kinds.words import SearchKind, leads, partition
 from store.model.decoding import damaged, decoded
 from store.model.hierarchy import Hierarchy, Level
 from store.model.keys import Index, Key, KeyRange, hierarchy_of
@@ -239,11 +239,10 @@ def cell_items(recipe: Recipe, record: Record, line: Lineage) -> list[Item]:
     ]  # fmt: skip
 
 
-class CellKind(NodeKind):
+class CellKind(SearchKind):
     """Cell items, by which nodes near a point are found."""
 
     name = "cells"
-    has_lineage = True
 
     def is_asked(self, hierarchy: Hierarchy) -> bool:
         return hierarchy.location is not None
@@ -259,12 +258,6 @@ class CellKind(NodeKind):
 
     def items(self, recipe: Recipe, node: Located) -> list[Item]:
         return cell_items(recipe, node.record, node.line)
-
-    def owner(self, item: Item) -> str | None:
-        return owner_of(item, self.name)
-
-    def is_by_tree(self, hierarchy: Hierarchy) -> bool:
-        return is_by_tree(hierarchy)
 
     def is_outdated(self, found: Item, item: Item, moves: Moves | None) -> bool:
         if not leads(found, item, moves):

@@ -395,12 +395,30 @@ def word_items(recipe: Recipe, record: Record, line: Lineage) -> list[Item]:
     ]  # fmt: skip
 
 
-class WordKind(NodeKind):
+class SearchKind(NodeKind):
+    """A kind of items by which search finds nodes: their partitions begin with its name, and their sort keys end in the
+    bare id. Each tree has partitions of its own where it is searched by itself.
+    """
+
+    has_lineage = True
+
+    def owner(self, item: Item) -> str | None:
+        kind, _, rest = str(item["pk"]).partition("/")
+        return (
+            f"{rest.partition('#')[0]}:{str(item['sk']).rpartition('#')[2]}"
+            if kind == self.name and "#" in rest
+            else None
+        )
+
+    def is_by_tree(self, hierarchy: Hierarchy) -> bool:
+        return is_by_tree(hierarchy)
+
+
+class WordKind(SearchKind):
     """Word items, by which search finds nodes."""
 
     name = "words"
     version = 2
-    has_lineage = True
 
     def is_asked(self, hierarchy: Hierarchy) -> bool:
         return hierarchy.search is not None
@@ -429,12 +447,6 @@ class WordKind(NodeKind):
 
     def items(self, recipe: Recipe, node: Located) -> list[Item]:
         return word_items(recipe, node.record, node.line)
-
-    def owner(self, item: Item) -> str | None:
-        return owner_of(item, self.name)
-
-    def is_by_tree(self, hierarchy: Hierarchy) -> bool:
-        return is_by_tree(hierarchy)
 
     def is_outdated(self, found: Item, item: Item, moves: Moves | None) -> bool:
         if found.get("parent") != item.get("parent") or not leads(found, item, moves):
@@ -489,12 +501,6 @@ def partition(hierarchy: str, tree: str, kind: str = "words") -> str:
     Items of another kind begin with its name instead.
     """
     return f"{kind}/{hierarchy}#{tree}#" if tree else f"{kind}/{hierarchy}#"
-
-
-def owner_of(item: Item, kind: str) -> str | None:
-    """The full id of the node of an item whose partition begins with this kind, None for any other item."""
-    found, _, rest = str(item["pk"]).partition("/")
-    return f"{rest.partition('#')[0]}:{str(item['sk']).rpartition('#')[2]}" if found == kind and "#" in rest else None
 
 
 def leads(found: Item, item: Item, moves: Moves | None) -> bool:
