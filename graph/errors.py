@@ -252,6 +252,7 @@ ERROR_CODES = (
     ErrorCode("WRONG_LEVEL", BOTH, "The node has another level than the field or input."),
     ErrorCode("NOT_FOUND", USER_ERROR, "A node that the input names does not exist."),
     ErrorCode("ALREADY_EXISTS", USER_ERROR, "Another node has this path or id."),
+    ErrorCode("TAKEN", USER_ERROR, "Another node has this unique value."),
     ErrorCode("MISPLACED", USER_ERROR, "The level of the node is not allowed under the parent."),
     ErrorCode("NOT_EMPTY", USER_ERROR, "The node to delete has children."),
     ErrorCode("TOO_LARGE", USER_ERROR,

@@ -11,6 +11,7 @@ CladeError
 │   ├── BudgetExceeded  BUDGET_EXCEEDED     more nodes than one request may return
 │   ├── NotFound *      NOT_FOUND           a node to change that does not exist
 │   ├── AlreadyExists * ALREADY_EXISTS      a path or an id that another node has
+│   ├── Taken *         TAKEN               a unique value that another node has
 │   ├── Misplaced *     MISPLACED           a node whose level is not allowed at its place
 │   ├── NotEmpty *      NOT_EMPTY           a node to delete that has children
 │   ├── TooLarge *      TOO_LARGE           a change of more items than one transaction holds
@@ -157,6 +158,11 @@ class NotFound(BadInput, Fault):
 
 class AlreadyExists(BadInput, Fault):
     code = "ALREADY_EXISTS"
+    rule = Rule.TAKEN
+
+
+class Taken(BadInput, Fault):
+    code = "TAKEN"
     rule = Rule.TAKEN
 
 

@@ -16,9 +16,10 @@ from pydantic import StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import SchemaError
 
 from store.errors import BadInput
-from store.model.attributes import MAX_TEXT_CHARACTERS, Attribute, Kind, Value
+from store.model.attributes import CODES, MAX_TEXT_CHARACTERS, Attribute, Kind, Value
 from store.model.values import NUMBERS, ORDERED, TEXTS, Rules, ordered
 
+DISCLOSED = "disclosed"
 MAX_PATTERN_CHARACTERS = 500
 _TAG = re.compile(r"[_A-Za-z0-9/-]{1,128}")  # as Federation's composition requires
 
@@ -70,6 +71,7 @@ def attribute(
     pattern: str | None = None,
     search: bool = False,
     sortable: bool = True,
+    unique: bool | str = False,
     deprecated: str | None = None,
     was: str | Sequence[str] = (),
     tags: Sequence[str] = (),
@@ -86,14 +88,16 @@ def attribute(
     Rules for what is written, of each value of a list: `required` of a new node; `minimum` and `maximum` (inclusive);
     `max_length` in characters; `pattern`, a regular expression that a whole text has to match. `default` is stored
     with a new node without a value. With `search` its words are found by the search of its hierarchy, which has
-    `search=` in its class; lists are ordered and filtered by it if it is `sortable`. `deprecated` says what to use
+    `search=` in its class; lists are ordered and filtered by it if it is `sortable`. No two nodes of the hierarchy have
+    the same value of one that is `unique`, and nodes are named by it; with `unique="disclosed"` whoever may write some
+    node may set it, and so learn that a value is taken. `deprecated` says what to use
     instead. `was` is its former name, or several. `tags`, `shareable` and `inaccessible` are directives of Federation.
     """
     former = (was,) if isinstance(was, str) else tuple(was)
     words = (tags,) if isinstance(tags, str) else tuple(tags)
     return Options(
-        description, required, default, minimum, maximum, max_length, pattern, search, sortable, deprecated, former,
-        words, shareable, inaccessible,
+        description, required, default, minimum, maximum, max_length, pattern, search, sortable, unique, deprecated,
+        former, words, shareable, inaccessible,
     )  # fmt: skip
 
 
@@ -202,6 +206,7 @@ class Options:
     pattern: str | None
     search: bool
     sortable: bool
+    unique: bool | str
     deprecated: str | None
     was: tuple[str, ...]
     tags: tuple[str, ...]
@@ -234,7 +239,7 @@ def with_options(where: str, plain: Attribute, options: Options, *, nested: bool
     whole = replace(
         plain, rules=rules, max_length=options.max_length, search=options.search, sortable=options.sortable,
         was=options.was, deprecated=options.deprecated or "", tags=options.tags, shareable=options.shareable,
-        inaccessible=options.inaccessible,
+        inaccessible=options.inaccessible, unique=bool(options.unique), disclosed=options.unique == DISCLOSED,
     )  # fmt: skip
     if options.default is None:
         return whole
@@ -257,8 +262,14 @@ def _problems(plain: Attribute, options: Options, nested: bool) -> Iterator[tupl
         yield f"max_length={options.max_length!r}", "write a number of characters"
     elif options.max_length != MAX_TEXT_CHARACTERS and kind not in (*TEXTS, Kind.LOCALIZED):
         yield "max_length= and is not a text", "only texts have a length"
-    if nested and (options.search or options.was):
-        yield "search= or was=, which a part of a nested value cannot have", "leave it out"
+    if options.unique not in (False, True, DISCLOSED):
+        yield f"unique={options.unique!r}", 'write unique=True or unique="disclosed"'
+    elif options.unique and (plain.kind not in CODES or plain.many):
+        yield "unique= and a type of which values are not unique", "only str, int, Long, Date and Enum can be"
+    elif options.unique and options.default is not None:
+        yield "unique= and a default, which only one node could have", "leave out one of them"
+    if nested and (options.search or options.was or options.unique):
+        yield "search=, was= or unique=, which a part of a nested value cannot have", "leave it out"
     for name in options.was:
         if not isinstance(name, str) or not name.isidentifier() or name == plain.name:
             yield f"was={name!r}", "write the former name of the attribute"

@@ -3,17 +3,14 @@
 `recipes` are what the items are made of, by kind (`Marker.recipes`); a hierarchy without a marker has none.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
-
-from msgspec.structs import replace
+from collections.abc import Iterable, Iterator, Sequence
 
 from store.kinds.kind import Located
 from store.kinds.lineage import STEP, id_hash, lineage, moved_key, running_key
 from store.kinds.marker import Recipes, marker_key
 from store.kinds.registry import KINDS
 from store.model.keys import Index, Key, KeyRange
-from store.model.records import Change, Check, Delete, Item, Put, Record, key_of
+from store.model.records import Change, Delete, Item, Record
 
 
 def located(ancestors: Sequence[Record], subtree: Iterable[Record]) -> Iterator[Located]:
@@ -44,7 +41,7 @@ def item_changes(recipes: Recipes, old: Located | None, new: Located | None) -> 
         change
         for name, recipe in recipes.items()
         if not KINDS[name].has_conditions
-        for change in KINDS[name].changes(recipe, old, new, {})
+        for change in KINDS[name].changes(recipe, old, new)
     ]
 
 
@@ -58,49 +55,6 @@ def removals(recipes: Recipes, record: Record, root_id: str) -> list[Change]:
 def removed(record: Record, root_id: str) -> Located:
     """A node whose items in the tree of this root are removed: the beginning of a lineage is enough for their keys."""
     return Located(record, id_hash(root_id))
-
-
-class Waiting(NamedTuple):
-    """A node whose items of kinds with conditions change, which waits for what is stored at their keys."""
-
-    recipes: Recipes
-    old: Located | None
-    new: Located | None
-
-    @classmethod
-    def of(cls, recipes: Recipes, old: Located | None, new: Located | None) -> "list[Waiting]":
-        """The node, if one of the kinds has conditions."""
-        found = {name: one for name, one in recipes.items() if KINDS[name].has_conditions}
-        return [cls(found, old, new)] if found else []
-
-    @property
-    def keys(self) -> list[Key]:
-        """The keys to be read."""
-        nodes = [node for node in (self.old, self.new) if node is not None]
-        return list(dict.fromkeys([key_of(item) for node in nodes for item in node_items(self.recipes, node)]))
-
-
-def keys_of(waiting: Iterable[Waiting]) -> list[Key]:
-    """The keys to be read before `conditional_changes`."""
-    return [key for one in waiting for key in one.keys]
-
-
-def conditional_changes(waiting: Iterable[Waiting], found: Mapping[Key, Item | None]) -> dict[Key, Change]:
-    """The changes for one transaction by key: each node sees what those before it leave, and several changes of one key
-    are one with the condition of the first. Raises a Fault.
-    """
-    changes: dict[Key, Change] = {}
-    left = {**found} if waiting else {}
-    for recipes, old, new in waiting:
-        for name, recipe in recipes.items():
-            for change in KINDS[name].changes(recipe, old, new, left):
-                first = changes.get(change.key)
-                if isinstance(change, Check):
-                    changes.setdefault(change.key, change)
-                    continue
-                changes[change.key] = change if first is None else replace(change, when=first.when)
-                left[change.key] = change.item if isinstance(change, Put) else None
-    return changes
 
 
 def moved_keys(recipes: Recipes, node_id: str, root: str) -> list[Key]:

@@ -6,13 +6,14 @@ All who write nodes write the items of all kinds: edits, large moves, imports an
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple, Self
 
+from store.errors import Fault, NotIndexed
 from store.kinds.lineage import Lineage, Moves, lineage
 from store.kinds.recipe import LevelRecipe, Recipe
 from store.model.hierarchy import Hierarchy, Level
-from store.model.keys import Key
+from store.model.keys import Path
 from store.model.records import Change, Delete, Item, Put, Record, key_of
 
 
@@ -34,8 +35,8 @@ class NodeKind(ABC):
 
     The keys of items follow from the node itself, and where the recipe is `by_tree` from the id of its root. With
     `has_lineage` items have the lineage of their node, which the moves of its ancestors leave as it was; without it an
-    item has nothing that such a move changes. With `has_conditions` changes also follow from what is stored at the keys
-    of the items, which all writers read before.
+    item has nothing that such a move changes. With `has_conditions` no two nodes have items of the same key: each
+    item has the full `id` of its node, and all writers read what is stored before they write.
     """
 
     name: ClassVar[str]
@@ -67,14 +68,14 @@ class NodeKind(ABC):
         """Whether each tree has partitions of its own, by a class."""
         return False
 
-    def changes(
-        self, recipe: Recipe, old: Located | None, new: Located | None, found: Mapping[Key, Item | None]
-    ) -> list[Change]:
+    def aligned(self, found: LevelRecipe, levels: Iterable[LevelRecipe]) -> LevelRecipe:
+        """What a class asks for of a level, with the names of parts that other levels have made."""
+        return found
+
+    def changes(self, recipe: Recipe, old: Located | None, new: Located | None) -> list[Change]:
         """The changes that make the items of a node right; None for one that did not exist before, or does not now.
 
-        `found` has what is stored at the keys of both where the kind `has_conditions`. An item that is not there, or is
-        another node's, must get no condition that never holds: the writer would retry in vain. Raises a Fault where an
-        item of the new one cannot be written.
+        Those of a kind with conditions are made of what is stored (`store/kinds/conditional.py`).
         """
         if old is None:
             return [Put(item) for item in self.items(recipe, new)] if new else []
@@ -88,3 +89,17 @@ class NodeKind(ABC):
         `moves` lead from it to the present one. Raises DamagedItem for one that cannot be read.
         """
         return False
+
+    # -- kinds with conditions -----------------------------------------------------------------------------------------
+
+    def is_same(self, old: Item, new: Item) -> bool:
+        """Whether an item that a node has need not be written for what it has now."""
+        return old == new
+
+    def unmade(self, hierarchy: Hierarchy, made: Recipe | None, old: Record | None, new: Record) -> NotIndexed | None:
+        """Why a node may not be written so with a class before all nodes have their items, None where it may."""
+        return None
+
+    def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> Fault:
+        """The fault of a node whose item another one has, with the path of that; None where that is not told."""
+        raise NotImplementedError

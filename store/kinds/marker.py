@@ -85,7 +85,10 @@ def _naming(recipe: Recipe, kind: NodeKind, hierarchy: Hierarchy | None, levels:
     changed: dict[str, LevelRecipe] = {}
     for name in levels:
         present = recipe.levels.get(name)
-        found = kind.asked(hierarchy, name) if present is None else present.renamed(hierarchy.levels.get(name))
+        if present is None:
+            found = kind.aligned(kind.asked(hierarchy, name), [*recipe.levels.values(), *changed.values()])
+        else:
+            found = present.renamed(hierarchy.levels.get(name))
         if found != present:
             changed[name] = found
     return replace(recipe, levels={**recipe.levels, **changed}) if changed else recipe
@@ -143,6 +146,11 @@ class Marker:
     def recipes(self) -> Recipes:
         """What all writers make the items of."""
         return {name: part.recipe for name, part in self.parts.items()}
+
+    def made(self, kind: str) -> Recipe | None:
+        """What the items of a kind of all nodes are made of."""
+        part = self.parts.get(kind)
+        return None if part is None else part.made
 
     @property
     def is_complete(self) -> bool:
@@ -243,16 +251,16 @@ def targets(hierarchy: Hierarchy, marker: Marker | None) -> Recipes:
 
 
 def _target(hierarchy: Hierarchy, part: Part | None, kind: NodeKind) -> Recipe:
-    asked = {name: kind.asked(hierarchy, name) for name in hierarchy.levels}
+    present = [] if part is None else part.recipe.levels.values()
+    asked = {name: kind.aligned(kind.asked(hierarchy, name), present) for name in hierarchy.levels}
     own = Recipe(hierarchy.name, kind.is_by_tree(hierarchy), kind.version, asked)
     if part is None:
         return own
-    present = part.recipe
     levels = {}
-    for name, one in present.levels.items():
+    for name, one in part.recipe.levels.items():
         wanted = own.levels.get(name, NO_ITEMS)
         found = wanted.together(one)
         if wanted.has_items:  # so that an attribute that the class no longer asks for does not stay
             found = found._replace(numbers={part: found.numbers[part] for part in wanted.numbers})
         levels[name] = found.renamed(hierarchy.levels.get(name))
-    return replace(own, by_tree=own.by_tree if kind.is_asked(hierarchy) else present.by_tree, levels=levels)
+    return replace(own, by_tree=own.by_tree if kind.is_asked(hierarchy) else part.recipe.by_tree, levels=levels)

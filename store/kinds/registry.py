@@ -2,10 +2,11 @@
 
 from store.kinds.cells import CellKind
 from store.kinds.kind import NodeKind
+from store.kinds.unique import UniqueKind
 from store.kinds.words import WordKind
 from store.model.hierarchy import Hierarchy
 
-KINDS: dict[str, NodeKind] = {kind.name: kind for kind in (WordKind(), CellKind())}
+KINDS: dict[str, NodeKind] = {kind.name: kind for kind in (WordKind(), CellKind(), UniqueKind())}
 
 
 def is_asked(hierarchy: Hierarchy) -> bool:

@@ -13,6 +13,7 @@ import orjson
 
 from store.errors import MAX_FAULTS, BadInput, BadValue, FaultList, Rule, shorten, shown
 from store.model.names import checked_names
+from store.model.values import CODES as CODES
 from store.model.values import COMPOUND as COMPOUND
 from store.model.values import (
     CURRENCIES,
@@ -71,7 +72,8 @@ class Attribute:
     break the other `rules`. `default` is the value of a new node without one, in canonical form. `was` are its former
     names, under which values may be stored. With `search` its words are found by search, with `sortable` lists are
     ordered by it. `deprecated` says what to use instead; `tags`, `shareable` and `inaccessible` are directives of
-    Federation. `renamed` is its name in messages, where that is another one.
+    Federation. Each value of a `unique` one belongs to one node; where it is `disclosed`, all writers may learn
+    that it is taken. `renamed` is its name in messages, where that is another one.
     """
 
     name: str
@@ -91,6 +93,8 @@ class Attribute:
     tags: tuple[str, ...] = ()
     shareable: bool = False
     inaccessible: bool = False
+    unique: bool = False
+    disclosed: bool = False
     renamed: str = ""
 
     @property
@@ -151,7 +155,7 @@ class Attribute:
     @property
     def takes_amounts(self) -> bool:
         """Whether an amount can be added to its value."""
-        return self.kind in EXACT_NUMBERS and not self.many
+        return self.kind in EXACT_NUMBERS and not self.many and not self.unique
 
     def plus(self, value: Value, amount: str) -> Value:
         """A stored value, of which None counts as 0, after an amount is added; the same one for an amount of 0.

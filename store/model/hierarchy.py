@@ -18,6 +18,7 @@ from store.errors import BadInput, FaultList, quantity, shorten, shown, suggesti
 from store.model.attributes import NUMBERS, Attribute, Kind, Value
 from store.model.names import NAMES, with_changes
 
+MAX_UNIQUE = 4  # attributes of a level, so that the largest edit of a node fits into a transaction
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
 LEVEL_NAME = re.compile(rf"[A-Z][A-Z0-9_]{{0,{MAX_NAME_CHARACTERS - 1}}}")
 # Names of Clade's own attributes of items, of the fields that every node has, and of columns of files.
@@ -145,6 +146,7 @@ class Hierarchy:
         if not any(level.may_be_root for level in self.levels.values()):
             raise ValueError(f"No level of {self.name} may be a root: give one under=None.")
         _check_numbers(self)
+        _check_unique(self)
         possible = self._possible()
         for level in self.levels.values():
             if level.name not in possible:
@@ -232,6 +234,19 @@ def _check_numbers(hierarchy: Hierarchy) -> None:
                 raise ValueError(f'{hierarchy.name} has {keyword}= with "{name}", which no level has as an attribute.')
             if any(one.many or one.kind not in NUMBERS for one in found):
                 raise ValueError(f'{hierarchy.name} has {keyword}= with "{name}", which is not a number.')
+
+
+def _check_unique(hierarchy: Hierarchy) -> None:
+    """Raise ValueError for too many unique attributes of a level, or one that is of another type on another level."""
+    kinds: dict[str, Level] = {}
+    for level in hierarchy.levels.values():
+        found = [one for one in level.attributes.values() if one.unique]
+        if len(found) > MAX_UNIQUE:
+            raise ValueError(f"{level.title} has {len(found)} attributes with unique=; at most {MAX_UNIQUE} may be.")
+        for one in found:
+            other = kinds.setdefault(one.name, level)
+            if (other.attributes[one.name].kind, other.attributes[one.name].enum) != (one.kind, one.enum):
+                raise ValueError(f"{level.title}.{one.name} shares its values with {other.title}; give both one type.")
 
 
 def may_stand(hierarchy: Hierarchy, level: str, under: str | None) -> bool:

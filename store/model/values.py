@@ -57,6 +57,9 @@ ORDERED = NUMBERS | {Kind.DATE, Kind.DATETIME}
 TEXTS = frozenset({Kind.TEXT, Kind.URL})
 """Kinds with a pattern."""
 
+CODES = frozenset({Kind.TEXT, Kind.INT, Kind.LONG, Kind.DATE, Kind.ENUM})
+"""Kinds whose values can be unique: each has one canonical form."""
+
 COMPOUND = frozenset({Kind.MONEY, Kind.LOCALIZED, Kind.NESTED})
 """Kinds whose values are objects."""
 

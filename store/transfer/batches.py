@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from store.engine import Store
 from store.errors import rfc3339
-from store.kinds.items import Waiting, item_changes, keys_of, removals, removed
+from store.kinds.conditional import Waiting, keys_of
+from store.kinds.items import item_changes, removals, removed
 from store.kinds.kind import Located
 from store.kinds.marker import Recipes
 from store.metadata.history import Gone, id_item_at, revision_item

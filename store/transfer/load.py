@@ -21,7 +21,7 @@ from uuid import uuid4
 from store.concurrency import RetryPolicy, in_chunks, task_group
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
-from store.kinds.items import conditional_changes
+from store.kinds.conditional import conditional_changes
 from store.kinds.marker import Marker
 from store.kinds.registry import is_asked
 from store.metadata.history import Tombstone, current_key
@@ -420,7 +420,10 @@ class _Import:
         """Add the changes of items of kinds with conditions, for which is read what is stored. Raises a Fault."""
         if keys := batch.waiting_keys:
             found = dict(zip(keys, await self.store.get(keys, self.reads, strong=True), strict=True))
-            batch.changes += conditional_changes(batch.waiting, found).values()
+            changes, taken = conditional_changes(batch.waiting, found)
+            for one in taken:
+                raise one.waiting.kind.taken(self.plan.hierarchy, one.waiting.record, one.item, None)
+            batch.changes += changes.values()
 
     async def _commit(self, batch: Batch, version: TreeVersion, marker: Marker | None) -> TreeVersion:
         """Commit a transaction; those with roots follow one another, with the version and log of the roots.

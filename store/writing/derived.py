@@ -19,18 +19,8 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import TooLarge
-from store.kinds.items import (
-    Waiting,
-    conditional_changes,
-    item_changes,
-    keys_of,
-    located,
-    moved_keys,
-    node_items,
-    removals,
-    removed,
-    taken,
-)
+from store.kinds.conditional import Waiting, check_made, conditional_changes, keys_of
+from store.kinds.items import item_changes, located, moved_keys, node_items, removals, removed, taken
 from store.kinds.kind import Located
 from store.kinds.lineage import STEP, Lineage, MovedNode, id_hash, lineage, running_key
 from store.kinds.marker import Marker, Recipes, marker_key
@@ -75,7 +65,7 @@ from store.model.records import (
     key_of,
     size_of,
 )
-from store.writing.reads import Reader, ReadSet, WriteContext
+from store.writing.reads import ReadSet, WriteContext
 
 MAX_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
 MAX_LOGGED_RANKS = 100  # no transaction changes more where indexes are behind the table
@@ -293,7 +283,7 @@ def item_changes_of_removal(recipes: Recipes, times: int, records: Sequence[Reco
 
 
 class KindChanges:
-    """The `changes` of the items of all kinds so far, by key.
+    """The `changes` of the items of all kinds so far, by key, and what is `waiting` of kinds with conditions.
 
     Descendants of a moved node keep their items: only those of the moved node are written, and one with its new
     lineage. Of kinds whose recipe is by tree, a move to another tree writes the items of all nodes of the subtree.
@@ -306,7 +296,7 @@ class KindChanges:
         """`name` is that of the hierarchy, which is None where no node is created or updated."""
         self.changes: dict[Key, Change] = {}
         self.left_out = 0
-        self._waiting: list[Waiting] = []
+        self.waiting: list[Waiting] = []
         self._name = name
         self._is_dry_run = context.is_dry_run
         self._hierarchy = hierarchy
@@ -318,21 +308,14 @@ class KindChanges:
         """What the items are made of."""
         return {} if self._marker is None else self._marker.recipes
 
-    async def read(self, reader: Reader) -> None:
-        """Add the changes of kinds with conditions, for which is read what is stored. Raises a Fault."""
-        if self._waiting:
-            await reader.read_into(self._read_set, [], keys_of(self._waiting))
-            self.changes |= conditional_changes(self._waiting, self._read_set)
-            self._waiting = []
-
     def create(self, record: Record) -> None:
         is_first = record.is_root and not self._read_set.version(record.hierarchy).number
         if is_first and self._marker is None and self._hierarchy is not None and is_asked(self._hierarchy):
             self._marker = Marker.first(self._hierarchy)
-        self._add(self._written([record.level]), None, record)
+        self._write(None, record)
 
     def update(self, old: Record, new: Record) -> None:
-        self._add(self._written([new.level]), old, new)
+        self._write(old, new)
 
     async def remove(self, records: Sequence[Record]) -> None:
         """Remove the items of a node and of all below it; of a dry run the nodes are only counted, in `left_out`."""
@@ -346,7 +329,7 @@ class KindChanges:
         async for some in in_chunks(records):
             for record in some:
                 self._change(removals(recipes, record, root.id))
-                self._waiting += Waiting.of(recipes, removed(record, root.id), None)
+                self.waiting += Waiting.of(recipes, removed(record, root.id), None)
 
     async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
         """Write the items of a subtree that gets other partitions; of a dry run they are counted as those removed."""
@@ -362,7 +345,7 @@ class KindChanges:
             for record, node in some:
                 self._change(removals(whole, record, root.id))
                 self._change(item_changes(whole, None, node))
-                self._waiting += Waiting.of(whole, removed(record, root.id), node)
+                self.waiting += Waiting.of(whole, removed(record, root.id), node)
 
     def move(self, old: Record, new: Record) -> None:
         """Write the items of a moved node, and if there are nodes below it, what shows where these are.
@@ -400,6 +383,13 @@ class KindChanges:
                 self.changes[put.key] = put
         return self.recipes
 
+    def _write(self, old: Record | None, new: Record) -> None:
+        """Write the items of a node whose content is written. Raises NotIndexed."""
+        recipes = self._written([new.level])
+        if self._hierarchy is not None:
+            check_made(self._hierarchy, self._marker, old, new)
+        self._add(recipes, old, new)
+
     def _located(self, record: Record) -> Located:
         return Located.below(self._ancestors(record), record)
 
@@ -414,7 +404,7 @@ class KindChanges:
         if recipes:
             before, after = None if old is None else self._located(old), self._located(new)
             self._change(item_changes(recipes, before, after))
-            self._waiting += Waiting.of(recipes, before, after)
+            self.waiting += Waiting.of(recipes, before, after)
 
     def _change(self, changes: Iterable[Change]) -> None:
         self.changes |= {change.key: change for change in changes}
@@ -491,7 +481,10 @@ class MoveItems:
         return [*item_changes(self._recipes, old, new), *self._conditional(old, new)]
 
     def _conditional(self, old: Located | None, new: Located | None) -> Iterable[Change]:
-        return conditional_changes(Waiting.of(self._recipes, old, new), self._found).values()
+        changes, taken = conditional_changes(Waiting.of(self._recipes, old, new), self._found)
+        for one in taken:
+            raise one.waiting.kind.taken(None, one.waiting.record, one.item, None)
+        return changes.values()
 
     async def _read(self, keys: Sequence[Key]) -> list[Item]:
         """The items of nodes that cannot be removed while the move runs."""

@@ -164,9 +164,14 @@ class Edit(ABC):
 
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
         """Read what is needed and build the transaction; raises a CladeError where the edit is not possible."""
+        transaction = await self.build_part(reader, context)
+        await transaction.settle(reader)
+        return transaction
+
+    async def build_part(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+        """The same without the changes of what is waiting, which follow from all edits of a transaction."""
         placed, read_set = await self._located(reader, context)
         transaction = await placed._build(reader, read_set, context)
-        await transaction.read(reader)
         transaction.before, parent = placed.before, placed.former_parent
         if context.is_stored and parent is not None:
             await reader.read_into(read_set, [], [parent])

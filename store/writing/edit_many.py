@@ -16,6 +16,7 @@ from msgspec.structs import replace as with_key
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import AlreadyExists, CladeError, Fault, FaultList, Faults, Forbidden, NotEmpty, NotFound, TooLarge
+from store.kinds.conditional import Waiting, net
 from store.metadata.history import current_key, former_key
 from store.metadata.tree_version import Event
 from store.model.attributes import Value
@@ -28,6 +29,7 @@ from store.writing.edit import UNUSABLE, Edit
 from store.writing.move_delete import Delete as Deletion
 from store.writing.move_delete import Move, Policy
 from store.writing.reads import MAX_NODES, MAX_READ_UNITS, Reader, Rights, WriteContext, WriteOverlay
+from store.writing.taken import settled
 from store.writing.transaction import EditedNode, TransactionBuilder
 
 MAX_EDITS = 100
@@ -76,14 +78,14 @@ class EditMany:
     async def build(self, reader: Reader, context: WriteContext) -> "Batch":
         """Build the edits in their order. Raises all their faults, each with the place of its edit, and Forbidden."""
         FaultList(self.faults).check()
-        batch, faults = Batch(reader, context, self.hierarchy.name), FaultList()
+        batch, faults = Batch(reader, context, self.hierarchy), FaultList()
         failed: list[Edit] = []
         for place, edit in enumerate(self.edits):
             await asyncio.sleep(0)
             if batch.is_full:
                 break
             try:
-                await batch.add(place, await edit.build(batch.reader, batch.context))
+                await batch.add(place, await edit.build_part(batch.reader, batch.context))
             except (Fault, Faults) as error:
                 placed = edit.placed(await edit.keys_by_id(batch.reader), context.rights)
                 for one in error.errors if isinstance(error, Faults) else [error]:
@@ -138,10 +140,12 @@ class Batch:
     move = None
     nodes_left_out = 0
 
-    def __init__(self, reader: Reader, context: WriteContext, hierarchy: str) -> None:
+    def __init__(self, reader: Reader, context: WriteContext, hierarchy: Hierarchy) -> None:
         self.reader = _BatchReader(reader)
         self.context = replace(context, is_dry_run=False)  # with all changes, which are what is limited
-        self.hierarchy = hierarchy
+        self.hierarchy = hierarchy.name
+        self._hierarchy = hierarchy
+        self._waiting: list[Waiting] = []
         self.edited: list[EditedNode] = []
         self.is_full = False
         self._ids: set[str] = set()
@@ -203,14 +207,19 @@ class Batch:
                 "transaction holds. Send fewer edits at once."
             )
         self._ids |= transaction.ids
+        self._waiting += [one._replace(edit=place) for one in transaction.waiting]
         await overlay.add(changes)
         self.edited += transaction.edited
         if limit is not None and self._past is None and len(self._folded()) + self.context.is_stored > limit:
             self._past = place
 
     async def finish(self) -> None:
-        """Fold the changes, and take the nodes as they are after all edits; a deleted one stays as it was last."""
-        self._changes = [*self._folded().values()]
+        """Fold the changes, and take the nodes as they are after all edits; a deleted one stays as it was last.
+
+        Raises the faults of items that other nodes have after all edits.
+        """
+        settled_changes = await settled(net(self._waiting), self._hierarchy, self.reader, self.context)
+        self._changes = [*(self._folded() | settled_changes).values()]
         last = {one.record.id: one for one in self.edited}
         for place, one in enumerate(self.edited):
             own, latest = id_key(one.record.id), last[one.record.id]

@@ -148,7 +148,7 @@ class MoveJob:
             transaction = TransactionBuilder(None, read_set, context, top)
             await reader.read_into(read_set, [], keys_of_moves(transaction.recipes, read_set, top))
             transaction.commit(self.move, rewrite)
-            await transaction.read(reader)
+            await transaction.settle(reader)
             return transaction.changes()
 
         await self._write(changes, state=MoveState.SWEEPING, cursor=None, written=0)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.errors import Conflict, TooLarge
+from store.kinds.conditional import Waiting
 from store.kinds.marker import Recipes
 from store.metadata.history import Gone, line_to
 from store.metadata.moves import Move, new_move_id
@@ -38,6 +39,7 @@ from store.writing.derived import (
     shape_of,
 )
 from store.writing.reads import Reader, ReadSet, WriteContext
+from store.writing.taken import settled
 
 MAX_MOVES = 20  # running in one tree: each reader of the tree reads their records
 
@@ -63,6 +65,7 @@ class TransactionBuilder:
     """
 
     def __init__(self, hierarchy: Hierarchy | None, read_set: ReadSet, context: WriteContext, record: Record) -> None:
+        self._hierarchy = hierarchy
         self.read_set = read_set
         self.context = context
         self.record = record
@@ -168,9 +171,15 @@ class TransactionBuilder:
         else:
             self._note_move(self.record, rewrite.moved(self.record), move.shape, is_logged=move.is_logged)
 
-    async def read(self, reader: Reader) -> None:
-        """Read what only the changes so far say: what is stored of kinds with conditions. Raises a Fault."""
-        await self._kinds.read(reader)
+    @property
+    def waiting(self) -> Sequence[Waiting]:
+        """What of kinds with conditions waits for what is stored."""
+        return self._kinds.waiting
+
+    async def settle(self, reader: Reader) -> None:
+        """Add the changes of what is waiting. Raises a Fault, or Faults, for items that other nodes have."""
+        self._kinds.changes |= await settled(self._kinds.waiting, self._hierarchy, reader, self.context)
+        self._kinds.waiting = []
 
     # -- results -------------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,6 @@ that another node has is not taken from it. The items of `TreeProbe` have lineag
 trees that are searched by themselves.
 """
 
-from collections.abc import Mapping
-
 from store.errors import AlreadyExists
 from store.kinds.kind import Located, NodeKind
 from store.kinds.lineage import STEP, Moves, id_hash
@@ -14,8 +12,8 @@ from store.kinds.recipe import LevelRecipe, Recipe, number_names
 from store.kinds.registry import KINDS
 from store.kinds.words import is_by_tree, leads
 from store.model.hierarchy import Hierarchy, Level
-from store.model.keys import Key
-from store.model.records import ABSENT, Change, Delete, Item, Put, key_of
+from store.model.keys import Path
+from store.model.records import Item, Record
 
 NOTE = "note"  # the attribute of which items are made, and the part of a recipe
 
@@ -45,27 +43,15 @@ class Probe(NodeKind):
         note = next((record.attributes[name] for name in level.number(NOTE) if name in record.attributes), None)
         item: Item = {
             "pk": f"{self.name}/{recipe.hierarchy}#{recipe.tree(node.line[:STEP])}{id_hash(record.id)}",
-            "sk": record.id, "of": record.id, "named": record.name,
+            "sk": record.id, "id": record.id, "named": record.name,
         }  # fmt: skip
         return [item if note is None else {**item, "noted": note}]
 
     def owner(self, item: Item) -> str | None:
         return str(item["sk"]) if str(item["pk"]).startswith(f"{self.name}/") else None
 
-    def changes(
-        self, recipe: Recipe, old: Located | None, new: Located | None, found: Mapping[Key, Item | None]
-    ) -> list[Change]:
-        before = {} if old is None else {key_of(item): item for item in self.items(recipe, old)}
-        after = {} if new is None else {key_of(item): item for item in self.items(recipe, new)}
-        changes: list[Change] = []
-        for key, item in after.items():
-            stored, own = found[key], {"of": item["of"]}
-            if stored is not None and stored["of"] != item["of"]:
-                raise AlreadyExists(f"Another node has the {self.name} of {item['sk']}.")
-            if stored is None or before.get(key) != item:
-                changes.append(Put(item, ABSENT if stored is None else own))
-        gone = [(key, item["of"]) for key, item in before.items() if key not in after]
-        return changes + [Delete(key, {"of": of}) for key, of in gone if (found[key] or {}).get("of") == of]
+    def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> AlreadyExists:
+        return AlreadyExists(f"Another node has the {self.name} of {item['sk']}.")
 
 
 class TreeProbe(Probe):

@@ -103,7 +103,7 @@ EDITS: dict[str, list[Any]] = {
 }
 DAMAGE: dict[str, Callable[[Item], Change]] = {
     "missing": lambda item: Delete(key_of(item)),
-    "another's": lambda item: Put({**item, "of": STRANGE}),
+    "another's": lambda item: Put({**item, "id": STRANGE}),
 }
 
 
@@ -148,7 +148,7 @@ async def strange(store: Store, *edits: Edit, hierarchy: Hierarchy = BY_TREE) ->
         other.max_commit_changes = ROOMY
         there = {key_of(one) for one in await probes(store)}
         await edited(other, hierarchy, *edits)
-        found = [{**one, "of": STRANGE} for one in await probes(other) if key_of(one) not in there]
+        found = [{**one, "id": STRANGE} for one in await probes(other) if key_of(one) not in there]
     await store.commit([*map(Put, found[:1])])
     return found[:1]
 
@@ -213,7 +213,7 @@ async def test_what_edits_of_one_commit_do_to_one_item_is_one_change_of_it(store
         await invariants.check(store, {"category": BY_TREE})
         if count != 4:
             await edited(store, BY_TREE, delete("o/new" if count == 3 else "r/new", Policy.REFUSE))
-        assert not [one for one in await probes(store) if one["of"] == "category:new"]
+        assert not [one for one in await probes(store) if one["id"] == "category:new"]
     results = await Writer(store, SOON).write_in_order([(one, EditOptions()) for one in edits], ReadUsage())
     assert not [one for one in results if isinstance(one, BaseException)]
     await invariants.check(store, {"category": BY_TREE})
@@ -234,7 +234,9 @@ async def test_who_does_not_know_a_kind_takes_it_off_the_marker(store: Store, wh
             await edited(store, SEARCHED, EDITS[what][0])
     marker = Marker.of("category", await journaled.there(store, marker_key("category")))
     assert marker is not None
-    assert marker.parts.keys() == ({"words", "cells"} if limit == ROOMY or "child" not in what else KINDS.keys())
+    assert marker.parts.keys() == (
+        {"words", "cells", "unique"} if limit == ROOMY or "child" not in what else KINDS.keys()
+    )
     await check(store, SEARCHED)
 
 
