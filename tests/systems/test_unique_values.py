@@ -31,9 +31,9 @@ from tests.store.writing.journaled import SOON
 from tests.stores import Interrupted, once
 from tests.systems.unique_model import NAMES, SHOP, Busy, Model, Node, Nodes, Refused, Told, below, fits, had, stored, told
 
-HISTORIES = {"sqlite": (285, 3_900), "dynamodb": (15, 100)}
+HISTORIES = {"sqlite": (288, 3_900), "dynamodb": (12, 100)}
 LIMITS = (22, 22, 22, 60, 100)  # changes in a transaction: with the least ones two nodes are moved by a job
-STEPS = 10
+STEPS = 9
 GROUP = 30  # requests that one transaction may hold
 LONG = "m" * 520  # of which one fits below a root
 KEYS = ("a", "b", "c", "d")
@@ -120,7 +120,6 @@ class History:
     def __init__(self, store: Store, chance: Random, counts: Counter[str]) -> None:
         self.store, self.chance, self.counts = store, chance, counts
         self.choice, self.model, self.log = Choice(chance), Model(), list[str]()
-        store.max_commit_changes = chance.choice(LIMITS)
 
     async def run(self, steps: int) -> None:
         await self.plant()
@@ -149,6 +148,7 @@ class History:
         for edit, result in zip(edits, results, strict=True):
             self.take([edit], result)
         await self.check()
+        self.store.max_commit_changes = self.chance.choice(LIMITS)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
