@@ -14,7 +14,7 @@ a level's recipe, whose names are all that the attribute has had since. So whoev
 all names that a class gives the attribute, and the marker, which says which of them counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import NamedTuple
 from unicodedata import normalize
@@ -53,16 +53,19 @@ class Holder(Struct):
 
 
 class UniqueValue(NamedTuple):
-    """A value of an attribute, whose `names` begin with the present one, in a hierarchy."""
+    """A value of an attribute, whose `names` begin with the present one, in a hierarchy; `label` is its name in
+    messages.
+    """
 
     hierarchy: str
     names: Names
     value: str
+    label: str
 
     @classmethod
     def of(cls, hierarchy: str, attribute: Attribute, value: Value) -> "UniqueValue":
         """A value in canonical form."""
-        return cls(hierarchy, names_of(attribute), _text(value))
+        return cls(hierarchy, names_of(attribute), _text(value), attribute.label)
 
     @property
     def keys(self) -> list[Key]:
@@ -70,9 +73,9 @@ class UniqueValue(NamedTuple):
         return [_key(self.hierarchy, name, self.value) for name in self.names]
 
     @property
-    def label(self) -> str:
+    def text(self) -> str:
         """The name of the attribute with the value, for messages."""
-        return f"{self.names[0]} {shorten(self.value)}"
+        return f"{self.label} {shorten(self.value)}"
 
     def key(self, hierarchy: Hierarchy, made: Recipe | None) -> Key:
         """The key at which its item is if there is one; `made` is what the items of all nodes are made of.
@@ -84,7 +87,7 @@ class UniqueValue(NamedTuple):
             if (one := level.attributes.get(name)) and one.unique and (made is None or level.name in made.levels):
                 parts.append(None if made is None else part_of(made.level(level.name), self.names))
         if None in parts:
-            raise not_indexed(self.hierarchy, name)
+            raise not_indexed(self.hierarchy, self.label)
         return _key(self.hierarchy, (parts or [name])[0] or name, self.value)
 
     def is_of(self, record: Record) -> bool:
@@ -122,7 +125,7 @@ class UniqueKind(NodeKind):
             if value is None or (old is not None and value == one.value_in(old.attributes)):
                 continue
             if made is None or (new.level in made.levels and part_of(made.level(new.level), names_of(one)) is None):
-                return not_indexed(hierarchy.name, one.name)
+                return not_indexed(hierarchy.name, one.label)
         return None
 
     def items(self, recipe: Recipe, node: Located) -> list[Item]:
@@ -146,17 +149,23 @@ class UniqueKind(NodeKind):
 
     def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> Taken:
         part, _, text = str(item["pk"]).partition(".")[2].partition("#")
-        name = part
+        name = label = part
         for one in unique_attributes(hierarchy, record.level) if hierarchy else ():
             if key_of(item) in UniqueValue.of(record.hierarchy, one, one.value_in(record.attributes)).keys:
-                name, text = one.name, _text(one.value_in(record.attributes))
+                name, label, text = one.name, one.label, _text(one.value_in(record.attributes))
         place = "another node" if holder is None else shorten(format_path(holder))
-        return Taken(f"{shorten(text)} is the {name} of {place}; choose another.").at("attributes", name)
+        return Taken(f"{shorten(text)} is the {label} of {place}; choose another.").at("attributes", name)
 
 
 def unique_attributes(hierarchy: Hierarchy, level: str) -> list[Attribute]:
     """The attributes of a level of whose values each belongs to one node."""
     return [one for one in hierarchy.any_level(level).attributes.values() if one.unique]
+
+
+def given_values(hierarchy: Hierarchy, level: str, values: Mapping[str, Value]) -> list[UniqueValue]:
+    """The unique ones of the values that a node of a level gets."""
+    found = unique_attributes(hierarchy, level) if values else ()
+    return [UniqueValue.of(hierarchy.name, one, values[one.name]) for one in found if values.get(one.name) is not None]
 
 
 def names_of(attribute: Attribute) -> Names:
