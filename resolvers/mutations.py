@@ -20,7 +20,6 @@ from resolvers.access.callers import (
 from resolvers.session.request import Request
 from store.engine import ReadUsage
 from store.errors import CladeError, Forbidden, NotFound
-from store.kinds.unique import unique_attributes
 from store.model.keys import Path
 from store.writing.create_update import Create, Update
 from store.writing.edit import NOWHERE, UNUSABLE, Edit, Places
@@ -53,7 +52,7 @@ class CallerRights(Rights):
             else:
                 check_put(caller, name, target)
         if isinstance(edit, Create | Update):
-            for one in unique_attributes(edit.hierarchy, edit.level or ""):
+            for one in edit.hierarchy.any_level(edit.level or "").unique:
                 if not one.disclosed and edit.values.get(one.name) is not None:
                     action = f"set {one.label}, since no other node may have its value; leave it out"
                     check_writable(caller, name, (), action)

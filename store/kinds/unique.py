@@ -103,10 +103,10 @@ class UniqueKind(NodeKind):
     has_conditions = True
 
     def is_asked(self, hierarchy: Hierarchy) -> bool:
-        return any(one.unique for level in hierarchy.levels.values() for one in level.attributes.values())
+        return any(level.unique for level in hierarchy.levels.values())
 
     def asked(self, hierarchy: Hierarchy, level: str) -> LevelRecipe:
-        return LevelRecipe(None, {one.name: names_of(one) for one in unique_attributes(hierarchy, level)})
+        return LevelRecipe(None, {one.name: names_of(one) for one in hierarchy.any_level(level).unique})
 
     def aligned(self, found: LevelRecipe, levels: Iterable[LevelRecipe]) -> LevelRecipe:
         numbers = {}
@@ -116,11 +116,12 @@ class UniqueKind(NodeKind):
         return found._replace(numbers=numbers)
 
     def lacks(self, hierarchy: Hierarchy, level: Level, made: LevelRecipe) -> list[str]:
-        found = unique_attributes(hierarchy, level.name)
-        return [f"the values of {one.name} of {level.label}" for one in found if part_of(made, names_of(one)) is None]
+        return [
+            f"the values of {one.name} of {level.label}" for one in level.unique if part_of(made, names_of(one)) is None
+        ]
 
     def unmade(self, hierarchy: Hierarchy, made: Recipe | None, old: Record | None, new: Record) -> NotIndexed | None:
-        for one in unique_attributes(hierarchy, new.level):
+        for one in hierarchy.any_level(new.level).unique:
             value = one.value_in(new.attributes)
             if value is None or (old is not None and value == one.value_in(old.attributes)):
                 continue
@@ -150,21 +151,17 @@ class UniqueKind(NodeKind):
     def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> Taken:
         part, _, text = str(item["pk"]).partition(".")[2].partition("#")
         name = label = part
-        for one in unique_attributes(hierarchy, record.level) if hierarchy else ():
+        for one in hierarchy.any_level(record.level).unique if hierarchy else ():
             if key_of(item) in UniqueValue.of(record.hierarchy, one, one.value_in(record.attributes)).keys:
                 name, label, text = one.name, one.label, _text(one.value_in(record.attributes))
         place = "another node" if holder is None else shorten(format_path(holder))
-        return Taken(f"{shorten(text)} is the {label} of {place}; choose another.").at("attributes", name)
-
-
-def unique_attributes(hierarchy: Hierarchy, level: str) -> list[Attribute]:
-    """The attributes of a level of whose values each belongs to one node."""
-    return [one for one in hierarchy.any_level(level).attributes.values() if one.unique]
+        shown_value = shorten(text) or '""'
+        return Taken(f"{shown_value} is the {label} of {place}; choose another.").at("attributes", name)
 
 
 def given_values(hierarchy: Hierarchy, level: str, values: Mapping[str, Value]) -> list[UniqueValue]:
     """The unique ones of the values that a node of a level gets."""
-    found = unique_attributes(hierarchy, level) if values else ()
+    found = hierarchy.any_level(level).unique if values else ()
     return [UniqueValue.of(hierarchy.name, one, values[one.name]) for one in found if values.get(one.name) is not None]
 
 
