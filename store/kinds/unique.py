@@ -6,7 +6,7 @@ that another system knows, and by which nodes are found by it.
 | value of at most 500 bytes | `unique/category.sku#TV-48` | `#` | `id`: that of its node, `at`: its place |
 | longer value | `unique/category.sku#<digest>` | `##` | the same |
 
-Values compare exactly, as texts in NFC; numbers are written in decimal. Levels that have an attribute of the same name
+Values compare exactly, as texts in NFC where they have at most 500 characters; numbers are written in decimal. Levels that have an attribute of the same name
 share its values. `at` is where the node was when its value was written; no move writes it.
 
 The name in the key is the one that the attribute had when its first value was written: in the marker it is the part of
@@ -181,11 +181,12 @@ def not_indexed(hierarchy: str, name: str) -> NotIndexed:
 
 
 def _key(hierarchy: str, name: str, value: str) -> Key:
-    text = normalize("NFC", value)
-    if len(text.encode()) <= MAX_VALUE_BYTES:
-        return Key(f"unique/{hierarchy}.{name}#{text}", "#")
-    return Key(f"unique/{hierarchy}.{name}#{blake2b(text.encode(), digest_size=32).hexdigest()}", "##")
+    if len(value.encode()) <= MAX_VALUE_BYTES:
+        return Key(f"unique/{hierarchy}.{name}#{value}", "#")
+    return Key(f"unique/{hierarchy}.{name}#{blake2b(value.encode(), digest_size=32).hexdigest()}", "##")
 
 
 def _text(value: Value) -> str:
-    return normalize("NFC", value) if isinstance(value, str) else str(value)
+    """A value as it is compared. Long texts stay as they are, since normalizing n combining characters takes n²."""
+    text = str(value)
+    return text if text.isascii() or len(text) > MAX_VALUE_BYTES else normalize("NFC", text)
