@@ -6,8 +6,9 @@ that another system knows, and by which nodes are found by it.
 | value of at most 500 bytes | `unique/category.sku#TV-48` | `#` | `id`: that of its node, `at`: its place |
 | longer value | `unique/category.sku#<digest>` | `##` | the same |
 
-Values compare exactly, as texts in NFC where they have at most 500 characters; numbers are written in decimal. Levels that have an attribute of the same name
-share its values. `at` is where the node was when its value was written; no move writes it.
+Values compare exactly, as texts in NFC where they have at most 500 characters; numbers are written in decimal. Levels
+that have an attribute of the same name share its values. `at` is where the node was when its value was written; no move
+writes it.
 
 The name in the key is the one that the attribute had when its first value was written: in the marker it is the part of
 a level's recipe, whose names are all that the attribute has had since. So whoever looks for a value reads the keys of
