@@ -263,7 +263,8 @@ ERROR_CODES = (
               "Stored data does not match its hierarchy; the rest of the response is valid. "
               "`clade check` finds it, and items that are damaged."),
     ErrorCode("NOT_INDEXED", FIELD_ERROR,
-              "Search items that the field needs were never written, as after `search=True` of a further attribute. "
+              "Items that the field needs were never written, as after `search=True` or `unique=True` of a further "
+              "attribute, so that a search would not be complete, and a value perhaps not unique. "
               "Retrying is no use; `clade repair` writes them."),
     ErrorCode("BUDGET_EXCEEDED", FIELD_ERROR,
               "The response exceeds a budget of nodes, fields, bytes or read units; the message names the setting.",

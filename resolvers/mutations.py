@@ -21,8 +21,8 @@ from resolvers.session.request import Request
 from store.engine import ReadUsage
 from store.errors import CladeError, Forbidden, NotFound
 from store.model.keys import Path
-from store.writing.create_update import Create
-from store.writing.edit import NOWHERE, UNUSABLE, Edit
+from store.writing.create_update import Create, Update
+from store.writing.edit import NOWHERE, UNUSABLE, Edit, Places
 from store.writing.edit_many import EditMany
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Delete, Move, Policy
@@ -51,6 +51,11 @@ class CallerRights(Rights):
                 check_put_child(caller, name, target[:-1])
             else:
                 check_put(caller, name, target)
+        if isinstance(edit, Create | Update):
+            for one in edit.hierarchy.any_level(edit.level or "").unique:
+                if not one.disclosed and edit.values.get(one.name) is not None:
+                    action = f"set {one.label}, since no other node may have its value; leave it out"
+                    check_writable(caller, name, (), action)
         match edit:
             case Create(node_id=str()):
                 check_writable(caller, name, (), "choose an id, since ids are shared by all; leave it out")
@@ -103,7 +108,7 @@ async def _refuse(
 ) -> NoReturn:
     """Raise what somebody is told who may not make a change; what is hidden is not found, at the price of that."""
     if isinstance(refusal, NotFound):
-        unfound = asked.placed({}, options.rights)  # as if it named by ids what is not there
+        unfound = asked.placed(Places(), options.rights)  # as if it named by ids what is not there
         await writer.write(unfound, reads, replace(options, dry_run=True))
         refusal = NotFound("There is no such node.")  # without the path, which is hidden
     raise refusal

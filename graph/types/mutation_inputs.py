@@ -64,6 +64,7 @@ class MutationInputs:
         }
         attributes = [one for level in hierarchy.levels.values() for one in level.attributes.values()]
         self._numbers = {one.name: one for one in attributes if one.takes_amounts}
+        self._unique = {one.name: one for one in attributes if one.unique}
         self.types: Mapping[str, Any] = _types(cls, self._attributes(cls), self._addition(cls))
         verbs = {verb: (made | None, f"As {verb}{cls.prefix}{cls.title}.") for verb, made in self.types.items()}
         self.edit: Any = input_type(f"{cls.prefix}{cls.title}Edit", "One of several edits.", verbs, one_of=True)
@@ -127,14 +128,14 @@ class MutationInputs:
             if (wanted := given.get("id")) is not None:
                 node_id = UNUSABLE
                 node_id = checked_id(str(wanted).removeprefix(self._prefix))
-        names = [] if parent is None else [_named(parent, "parent", faults)]
+        names = [] if parent is None else [self._named(parent, "parent", faults)]
         level, name = content.level or "", content.name or ""
         return Create(self._hierarchy, (key,), level, name, content.values, node_id, names=names, faults=faults.errors)
 
     def update(self, given: Any) -> Edit:
         """Other content of a node."""
         faults = FaultList()
-        content, node = self._content(given, faults), _named(given["node"], "node", faults)
+        content, node = self._content(given, faults), self._named(given["node"], "node", faults)
         expected, adds = _expected(given, faults), self._additions(given, faults)
         return Update(
             self._hierarchy, NOWHERE, content.name, content.level, content.values, expected, adds,
@@ -144,11 +145,11 @@ class MutationInputs:
     def move(self, given: Any) -> Edit:
         """Another place, key or position of a node."""
         faults, to, key, position = FaultList(), *[given.get(name) for name in ("to", "key", "position")]
-        names, side = [_named(given["node"], "node", faults)], None
+        names, side = [self._named(given["node"], "node", faults)], None
         if to is None and key is None and position is None:
             faults.add(BadValue("The move changes nothing; give to, key or position.", Rule.REQUIRED))
         if to is not None and to.get("parent") is not None:
-            names.append(_named(to["parent"], "to", faults))
+            names.append(self._named(to["parent"], "to", faults))
         elif to is not None and to.get("root") is not True:
             faults.add(BadValue("to is no place; give a parent, or root: true.", Rule.REQUIRED).at("to"))
             names.append(Named("to"))
@@ -159,7 +160,7 @@ class MutationInputs:
                 faults.add(BadValue(text, Rule.REQUIRED).at("position"))
                 side = Side.FIRST
             elif side in (Side.BEFORE, Side.AFTER):
-                names.append(_named(position[side.value], "position", faults))
+                names.append(self._named(position[side.value], "position", faults))
         target = () if key is None else (_key(key, faults, is_new=False),)
         place, expected = None if side is None else Position(side), _expected(given, faults)
         to_root = to is not None and "to" not in [one.field for one in names]
@@ -170,9 +171,25 @@ class MutationInputs:
     def delete(self, given: Any) -> Edit:
         """The deletion of a node."""
         faults = FaultList()
-        node, expected = _named(given["node"], "node", faults), _expected(given, faults)
+        node, expected = self._named(given["node"], "node", faults), _expected(given, faults)
         policy = Policy(given["policy"].value)
         return Delete(self._hierarchy, NOWHERE, policy, expected, names=[node], faults=faults.errors)
+
+    def _named(self, given: Any, field: str, faults: FaultList) -> Named:
+        """A node by its path, its id or a unique value; by none, with a fault, where they can be none."""
+        path, node_id = given.get("path"), given.get("id")
+        with faults.collecting(field):
+            if path is not None:
+                return Named(field, parse_path(path))
+            if node_id is not None:
+                return Named(field, id=str(node_id))
+            for name, attribute in self._unique.items():
+                if (value := given.get(camel(name))) is not None:
+                    found = attribute.parse(plain_input(value, attribute))
+                    return Named.by_value(field, self._hierarchy, attribute, found)
+            ways = ", its ".join(["path", *[one.label for one in self._unique.values()]])
+            raise BadValue(f"{field} has no node; give its {ways} or its id.", Rule.REQUIRED)
+        return Named(field)
 
     def _additions(self, given: Any, faults: FaultList) -> Sequence[Addition]:
         """The amounts to add, at most one for each attribute, which is not among the attributes that are given."""
@@ -226,16 +243,6 @@ def asked_json(value: Any) -> Any:
     return value
 
 
-def _named(given: Any, field: str, faults: FaultList) -> Named:
-    """A node by its path or id; by neither, with a fault, where they can be none."""
-    path, node_id = given.get("path"), given.get("id")
-    with faults.collecting(field):
-        if path is None and node_id is None:
-            raise BadValue(f"{field} has no node; give its path or its id.", Rule.REQUIRED)
-        return Named(field, None if path is None else parse_path(path), None if node_id is None else str(node_id))
-    return Named(field)
-
-
 def _expected(given: Any, faults: FaultList) -> int | None:
     """The expected revision. Null is a fault: it would be no lock for whoever lost the revision."""
     expected: int | None = given.get("expectedRevision")
@@ -257,13 +264,16 @@ def _key(given: str, faults: FaultList, *, is_new: bool) -> str:
     return UNUSABLE
 
 
-def _places(title: str) -> tuple[Any, Any, Any]:
+def _places(cls: type[Node]) -> tuple[Any, Any, Any]:
     """The inputs that name a node, a new place of one, and a position among siblings."""
+    title, levels = cls.prefix + cls.title, [*cls.levels.values()]
+    unique = {name: hint for level in levels for name, (hint, one) in level.attributes.items() if one.unique}
     by: Any = input_type(
-        f"{title}By", "A node, by its path or its ID.",
+        f"{title}By", "A node, by its path, its ID or a unique value." if unique else "A node, by its path or its ID.",
         {
             "path": (Path | None, "Current path; former ones are not redirected."),
             "id": (strawberry.ID | None, "ID."),
+            **{camel(name): (hint, f"Its {camel(name)}.") for name, hint in unique.items()},
         },
         one_of=True,
     )  # fmt: skip
@@ -288,7 +298,7 @@ def _places(title: str) -> tuple[Any, Any, Any]:
 def _types(cls: type[Node], attributes: Any, addition: Any) -> dict[str, Any]:
     """The inputs by their verbs."""
     title = cls.prefix + cls.title
-    by, place, position = _places(title)
+    by, place, position = _places(cls)
     node = {"node": (by, "Node to change.")}
     names = {"names": (list[LocalizedTextInput] | None, "Names in other languages; null clears all.")}
     revision = {"expectedRevision": (int | None, "The node's revision, or CONFLICT; not null.")}

@@ -71,9 +71,10 @@ class Taken(NamedTuple):
 def check_made(hierarchy: Hierarchy, marker: Marker | None, old: Record | None, new: Record) -> None:
     """Raise NotIndexed where a node may not be written so before all nodes have their items of a kind."""
     for kind in KINDS.values():
-        made = marker.made(kind.name) if marker else None
-        if kind.has_conditions and (error := kind.unmade(hierarchy, made, old, new)):
-            raise error
+        if kind.has_conditions:
+            made = marker.made(kind.name) if marker else None
+            if error := kind.unmade(hierarchy, made, old, new):
+                raise error
 
 
 def net(waiting: Iterable[Waiting]) -> list[Waiting]:

@@ -59,7 +59,8 @@ def removed(record: Record, root_id: str) -> Located:
 
 def moved_keys(recipes: Recipes, node_id: str, root: str) -> list[Key]:
     """The keys at which kinds with lineages have a move of a node; `root` is the hash of the id of its root."""
-    trees = {(one.hierarchy, one.tree(root)): None for name, one in recipes.items() if KINDS[name].has_lineage}
+    found = [one for name, one in recipes.items() if KINDS[name].has_lineage and one.has_items]
+    trees = {(one.hierarchy, one.tree(root)): None for one in found}
     return [moved_key(hierarchy, node_id, tree) for hierarchy, tree in trees]
 
 

@@ -5,6 +5,7 @@ An attribute that was renamed has several stored names, of which the first one t
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, NamedTuple, Self, cast
 
 from msgspec import Struct
@@ -86,6 +87,11 @@ class Recipe:
     def level(self, name: str) -> LevelRecipe:
         """What the items of a level's nodes are made of."""
         return self.levels.get(name, NO_ITEMS)
+
+    @cached_property
+    def has_items(self) -> bool:
+        """Whether any nodes may have items."""
+        return any(level.has_items for level in self.levels.values())
 
     def tree(self, root: str) -> str:
         """The hash of a root's id where each tree has partitions of its own, else empty."""

@@ -6,15 +6,16 @@ that another system knows, and by which nodes are found by it.
 | value of at most 500 bytes | `unique/category.sku#TV-48` | `#` | `id`: that of its node, `at`: its place |
 | longer value | `unique/category.sku#<digest>` | `##` | the same |
 
-Values compare exactly, as texts in NFC; numbers are written in decimal. Levels that have an attribute of the same name
-share its values. `at` is where the node was when its value was written; no move writes it.
+Values compare exactly, as texts in NFC where they have at most 500 characters; numbers are written in decimal. Levels
+that have an attribute of the same name share its values. `at` is where the node was when its value was written; no move
+writes it.
 
 The name in the key is the one that the attribute had when its first value was written: in the marker it is the part of
 a level's recipe, whose names are all that the attribute has had since. So whoever looks for a value reads the keys of
 all names that a class gives the attribute, and the marker, which says which of them counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import NamedTuple
 from unicodedata import normalize
@@ -53,16 +54,19 @@ class Holder(Struct):
 
 
 class UniqueValue(NamedTuple):
-    """A value of an attribute, whose `names` begin with the present one, in a hierarchy."""
+    """A value of an attribute, whose `names` begin with the present one, in a hierarchy; `label` is its name in
+    messages.
+    """
 
     hierarchy: str
     names: Names
     value: str
+    label: str
 
     @classmethod
     def of(cls, hierarchy: str, attribute: Attribute, value: Value) -> "UniqueValue":
         """A value in canonical form."""
-        return cls(hierarchy, names_of(attribute), _text(value))
+        return cls(hierarchy, names_of(attribute), _text(value), attribute.label)
 
     @property
     def keys(self) -> list[Key]:
@@ -70,9 +74,9 @@ class UniqueValue(NamedTuple):
         return [_key(self.hierarchy, name, self.value) for name in self.names]
 
     @property
-    def label(self) -> str:
+    def text(self) -> str:
         """The name of the attribute with the value, for messages."""
-        return f"{self.names[0]} {shorten(self.value)}"
+        return f"{self.label} {shorten(self.value)}"
 
     def key(self, hierarchy: Hierarchy, made: Recipe | None) -> Key:
         """The key at which its item is if there is one; `made` is what the items of all nodes are made of.
@@ -84,7 +88,7 @@ class UniqueValue(NamedTuple):
             if (one := level.attributes.get(name)) and one.unique and (made is None or level.name in made.levels):
                 parts.append(None if made is None else part_of(made.level(level.name), self.names))
         if None in parts:
-            raise not_indexed(self.hierarchy, name)
+            raise not_indexed(self.hierarchy, self.label)
         return _key(self.hierarchy, (parts or [name])[0] or name, self.value)
 
     def is_of(self, record: Record) -> bool:
@@ -100,10 +104,10 @@ class UniqueKind(NodeKind):
     has_conditions = True
 
     def is_asked(self, hierarchy: Hierarchy) -> bool:
-        return any(one.unique for level in hierarchy.levels.values() for one in level.attributes.values())
+        return any(level.unique for level in hierarchy.levels.values())
 
     def asked(self, hierarchy: Hierarchy, level: str) -> LevelRecipe:
-        return LevelRecipe(None, {one.name: names_of(one) for one in unique_attributes(hierarchy, level)})
+        return LevelRecipe(None, {one.name: names_of(one) for one in hierarchy.any_level(level).unique})
 
     def aligned(self, found: LevelRecipe, levels: Iterable[LevelRecipe]) -> LevelRecipe:
         numbers = {}
@@ -113,16 +117,17 @@ class UniqueKind(NodeKind):
         return found._replace(numbers=numbers)
 
     def lacks(self, hierarchy: Hierarchy, level: Level, made: LevelRecipe) -> list[str]:
-        found = unique_attributes(hierarchy, level.name)
-        return [f"the values of {one.name} of {level.label}" for one in found if part_of(made, names_of(one)) is None]
+        return [
+            f"the values of {one.name} of {level.label}" for one in level.unique if part_of(made, names_of(one)) is None
+        ]
 
     def unmade(self, hierarchy: Hierarchy, made: Recipe | None, old: Record | None, new: Record) -> NotIndexed | None:
-        for one in unique_attributes(hierarchy, new.level):
+        for one in hierarchy.any_level(new.level).unique:
             value = one.value_in(new.attributes)
             if value is None or (old is not None and value == one.value_in(old.attributes)):
                 continue
             if made is None or (new.level in made.levels and part_of(made.level(new.level), names_of(one)) is None):
-                return not_indexed(hierarchy.name, one.name)
+                return not_indexed(hierarchy.name, one.label)
         return None
 
     def items(self, recipe: Recipe, node: Located) -> list[Item]:
@@ -146,17 +151,19 @@ class UniqueKind(NodeKind):
 
     def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> Taken:
         part, _, text = str(item["pk"]).partition(".")[2].partition("#")
-        name = part
-        for one in unique_attributes(hierarchy, record.level) if hierarchy else ():
+        name = label = part
+        for one in hierarchy.any_level(record.level).unique if hierarchy else ():
             if key_of(item) in UniqueValue.of(record.hierarchy, one, one.value_in(record.attributes)).keys:
-                name, text = one.name, _text(one.value_in(record.attributes))
+                name, label, text = one.name, one.label, _text(one.value_in(record.attributes))
         place = "another node" if holder is None else shorten(format_path(holder))
-        return Taken(f"{shorten(text)} is the {name} of {place}; choose another.").at("attributes", name)
+        shown_value = shorten(text) or '""'
+        return Taken(f"{shown_value} is the {label} of {place}; choose another.").at("attributes", name)
 
 
-def unique_attributes(hierarchy: Hierarchy, level: str) -> list[Attribute]:
-    """The attributes of a level of whose values each belongs to one node."""
-    return [one for one in hierarchy.any_level(level).attributes.values() if one.unique]
+def given_values(hierarchy: Hierarchy, level: str, values: Mapping[str, Value]) -> list[UniqueValue]:
+    """The unique ones of the values that a node of a level gets."""
+    found = hierarchy.any_level(level).unique if values else ()
+    return [UniqueValue.of(hierarchy.name, one, values[one.name]) for one in found if values.get(one.name) is not None]
 
 
 def names_of(attribute: Attribute) -> Names:
@@ -175,11 +182,12 @@ def not_indexed(hierarchy: str, name: str) -> NotIndexed:
 
 
 def _key(hierarchy: str, name: str, value: str) -> Key:
-    text = normalize("NFC", value)
-    if len(text.encode()) <= MAX_VALUE_BYTES:
-        return Key(f"unique/{hierarchy}.{name}#{text}", "#")
-    return Key(f"unique/{hierarchy}.{name}#{blake2b(text.encode(), digest_size=32).hexdigest()}", "##")
+    if len(value.encode()) <= MAX_VALUE_BYTES:
+        return Key(f"unique/{hierarchy}.{name}#{value}", "#")
+    return Key(f"unique/{hierarchy}.{name}#{blake2b(value.encode(), digest_size=32).hexdigest()}", "##")
 
 
 def _text(value: Value) -> str:
-    return normalize("NFC", value) if isinstance(value, str) else str(value)
+    """A value as it is compared. Long texts stay as they are, since normalizing n combining characters takes n²."""
+    text = str(value)
+    return text if text.isascii() or len(text) > MAX_VALUE_BYTES else normalize("NFC", text)

@@ -58,6 +58,11 @@ class Level:
         """The names of the attributes whose words are found by search."""
         return tuple(sorted(one.name for one in self.attributes.values() if one.search))
 
+    @cached_property
+    def unique(self) -> tuple[Attribute, ...]:
+        """The attributes of whose values each belongs to one node."""
+        return tuple([one for one in self.attributes.values() if one.unique])
+
     def attribute(self, name: str) -> Attribute | None:
         """The attribute of this name, or else the one that had it before."""
         return self.attributes.get(name) or self._former.get(name)
@@ -240,10 +245,10 @@ def _check_unique(hierarchy: Hierarchy) -> None:
     """Raise ValueError for too many unique attributes of a level, or one that is of another type on another level."""
     kinds: dict[str, Level] = {}
     for level in hierarchy.levels.values():
-        found = [one for one in level.attributes.values() if one.unique]
-        if len(found) > MAX_UNIQUE:
-            raise ValueError(f"{level.title} has {len(found)} attributes with unique=; at most {MAX_UNIQUE} may be.")
-        for one in found:
+        if len(level.unique) > MAX_UNIQUE:
+            number = len(level.unique)
+            raise ValueError(f"{level.title} has {number} attributes with unique=; at most {MAX_UNIQUE} may have it.")
+        for one in level.unique:
             other = kinds.setdefault(one.name, level)
             if (other.attributes[one.name].kind, other.attributes[one.name].enum) != (one.kind, one.enum):
                 raise ValueError(f"{level.title}.{one.name} shares its values with {other.title}; give both one type.")

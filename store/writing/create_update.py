@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from store.errors import AlreadyExists, Conflict, Fault, FaultList, Misplaced, WrongLevel, shorten
 from store.kinds.registry import is_asked
+from store.kinds.unique import UniqueValue, given_values
 from store.metadata.history import Tombstone, current_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
@@ -45,7 +46,8 @@ class Create(Edit):
         return {"path": path, "faults": faults}
 
     def keys_to_read(self) -> list[Key]:
-        return [*super().keys_to_read(), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
+        values = [key for one in self.given_values for key in one.keys]
+        return [*super().keys_to_read(), *values, id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
 
     async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
         if not self.level:
@@ -84,6 +86,11 @@ class Create(Edit):
         known = {fault.field[:2] for fault in self.faults}
         FaultList([fault for fault in faults.errors if not fault.field or fault.field not in known]).check()
         return values
+
+    @cached_property
+    def given_values(self) -> list[UniqueValue]:
+        """The unique values that the node gets."""
+        return given_values(self.hierarchy, self.level, self.values)
 
     @cached_property
     def _wanted_id(self) -> str:
@@ -143,7 +150,13 @@ class Update(Edit):
 
     def keys_to_read(self) -> list[Key]:
         keys = super().keys_to_read()
-        return [*(keys if is_asked(self.hierarchy) else keys[:1]), *self.keys_of_others(self.expected)]
+        values = [key for one in self.given_values for key in one.keys]
+        return [*(keys if is_asked(self.hierarchy) else keys[:1]), *values, *self.keys_of_others(self.expected)]
+
+    @cached_property
+    def given_values(self) -> list[UniqueValue]:
+        """The unique values that the node gets."""
+        return given_values(self.hierarchy, self.level or "", self.values)
 
     async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
         faults = FaultList(self.faults)

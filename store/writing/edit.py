@@ -14,7 +14,9 @@ from typing import Any, NamedTuple, Self
 
 from store.errors import BadPath, Conflict, Fault, FaultList, Forbidden, NotFound, shorten, shown
 from store.kinds.marker import marker_key
+from store.kinds.unique import Holder, UniqueValue
 from store.metadata.history import current_key, redirect_key
+from store.model.attributes import Attribute, Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, path_of, tree_key
 from store.model.paths import check_limits, check_new_key, check_sizes, format_path
@@ -28,11 +30,47 @@ ATTEMPTS = 5  # at the path for an id, while its node is being moved
 
 
 class Named(NamedTuple):
-    """A node by its path or by its id; by neither where what is given can be none. `field` is that of the input."""
+    """A node by its path, its id or a unique value; by none where what is given can be none. `field` is that of the
+    input, `key` that of the item of the value, once it is known.
+    """
 
     field: str
     path: Path | None = None
     id: str | None = None
+    value: UniqueValue | None = None
+    key: Key | None = None
+
+    @classmethod
+    def by_value(cls, field: str, hierarchy: Hierarchy, attribute: Attribute, value: Value) -> Self:
+        """A node by a value, in canonical form, of a unique attribute."""
+        return cls(field, value=UniqueValue.of(hierarchy.name, attribute, value))
+
+
+class Places(NamedTuple):
+    """What is known of nodes that edits name: their keys by id, and ids by unique value, None for each of no node."""
+
+    keys: Mapping[str, Key | None] = {}
+    ids: Mapping[UniqueValue, str | None] = {}
+
+    def id_of(self, named: Named) -> str | None:
+        """The id of a node that is not named by its path."""
+        return named.id if named.value is None else self.ids.get(named.value)
+
+
+async def places_of(hierarchy: Hierarchy, names: Sequence[Named], reader: Reader) -> Places:
+    """Where the nodes are that are named by ids or unique values."""
+    values = {one.value: one.key for one in names if one.value is not None and one.key is not None}
+    ids = dict[UniqueValue, str | None]()
+    if values:
+        read_set = await reader.read([], values.values())
+        ids = {value: None if (item := read_set[key]) is None else Holder.of(item).id for value, key in values.items()}
+    wanted = [one.id for one in names if one.id is not None and is_id(hierarchy, one.id)]
+    # A value that no node has takes the reads of one that a node has, which may be hidden.
+    wanted += [one or f" {value.text}" for value, one in ids.items()]
+    if not wanted:
+        return Places()
+    read_set = await reader.read([], map(id_key, wanted))
+    return Places({one: current_key(read_set[id_key(one)]) for one in wanted}, ids)
 
 
 @dataclass(frozen=True)
@@ -58,13 +96,24 @@ class Edit(ABC):
         return [one.id for one in self.names or () if one.id is not None and is_id(self.hierarchy, one.id)]
 
     @property
+    def named_values(self) -> list[UniqueValue]:
+        """The unique values that it names."""
+        return [one.value for one in self.names or () if one.value is not None]
+
+    def keyed(self, keys: Mapping[UniqueValue, Key]) -> Self:
+        """The edit with the keys of the items of the unique values that it names."""
+        if self.names is None:
+            return self
+        return replace(self, names=[one._replace(key=keys[one.value]) if one.value else one for one in self.names])
+
+    @property
     def before(self) -> Path:
         """The path of the node before, empty for a new one."""
         return self.path
 
-    def placed(self, keys: Mapping[str, Key | None], rights: Rights) -> Self:
-        """The edit at the paths of its nodes, whose present `keys` are given by id; at NOWHERE, with a fault, for one
-        that is not found or hidden. It has no names, and is placed for good. Raises Forbidden.
+    def placed(self, places: Places, rights: Rights) -> Self:
+        """The edit at the paths of its nodes, of which the present `places` are given; at NOWHERE, with a fault, for
+        one that is not found or hidden. It has no names, and is placed for good. Raises Forbidden.
         """
         if self.names is None:
             return self
@@ -72,9 +121,9 @@ class Edit(ABC):
         for named in self.names:
             with faults.collecting(named.field):
                 path = named.path
-                if named.id is not None:
-                    path = self._path_of(named.id, keys, rights)
-                    ids[path] = named.id
+                if named.id is not None or named.value is not None:
+                    path = self._path_of(named, places, rights)
+                    ids[path] = str(places.id_of(named))
                 if path is not None:
                     # Whoever may not change the node is refused before the other ones are looked at.
                     (rights.check_change if named.field == "node" else rights.check_visible)(self.hierarchy.name, path)
@@ -83,16 +132,18 @@ class Edit(ABC):
         rights.check(made)
         return made
 
-    def _path_of(self, node_id: str, keys: Mapping[str, Key | None], rights: Rights) -> Path:
-        """The path of the node with an id; raises NotFound where there is none, or a hidden one."""
-        if (key := keys.get(node_id)) is not None:
+    def _path_of(self, named: Named, places: Places, rights: Rights) -> Path:
+        """The path of a node with an id or a unique value; raises NotFound where there is none, or a hidden one."""
+        if (key := places.keys.get(places.id_of(named) or "")) is not None:
             with suppress(NotFound):
                 path = path_of(*key)
                 rights.check_visible(self.hierarchy.name, path)
                 return path
+        if named.value is not None:
+            raise NotFound(f"There is no node with the {named.value.text}.")
         prefix = f"{self.hierarchy.name}:"
-        way = "" if node_id.startswith(prefix) else f'; one begins with "{prefix}"'
-        raise NotFound(f"There is no node with the id {shown(node_id)}{way}.")
+        way = "" if str(named.id).startswith(prefix) else f'; one begins with "{prefix}"'
+        raise NotFound(f"There is no node with the id {shown(named.id)}{way}.")
 
     def _at(self, found: Mapping[str, Path], faults: Sequence[Fault]) -> dict[str, Any]:
         """The fields of the edit of nodes at these paths, by the fields that name them; those not found are NOWHERE."""
@@ -136,28 +187,30 @@ class Edit(ABC):
         name = self.hierarchy.name
         return [*self.keys_to_read(), *[node_key(name, path) for path in self.ids], marker_key(name)]
 
-    def ahead(self, keys: Mapping[str, Key | None], rights: Rights) -> "Sequence[Edit]":
-        """The edits that will be built if its nodes are at these keys, by id: itself, placed. Raises Forbidden."""
-        return [self.placed(keys, rights)]
+    def ahead(self, places: Places, rights: Rights) -> "Sequence[Edit]":
+        """The edits that will be built if its nodes are at these places: itself, placed. Raises Forbidden."""
+        return [self.placed(places, rights)]
 
-    async def keys_by_id(self, reader: Reader) -> dict[str, Key | None]:
-        """The keys of the nodes that it names by ids, None for ids of no node."""
-        if not (ids := self.named_ids):
-            return {}
-        read_set = await reader.read([], map(id_key, ids))
-        return {one: current_key(read_set[id_key(one)]) for one in ids}
+    async def places(self, reader: Reader) -> Places:
+        """Where the nodes are that it names by ids or unique values."""
+        return await places_of(self.hierarchy, self.names or (), reader)
 
     async def _located(self, reader: Reader, context: WriteContext) -> tuple[Self, ReadSet]:
         """The edit at the paths of its nodes, and what it reads in any case. Raises Forbidden, and Conflict where a
-        node is moved again and again.
+        node is moved, or its value passed on, again and again.
         """
         for _ in range(ATTEMPTS):
-            placed = self.placed(await self.keys_by_id(reader), context.rights)
+            places = await self.places(reader) if self.names else Places()
+            placed = self.placed(places, context.rights)
             read_set = await reader.read(placed.partitions(), placed.all_keys())
-            found = [read_set.record(node_key(self.hierarchy.name, path)) for path in placed.ids]
-            if [record and record.id for record in found] == [*placed.ids.values()]:
+            found = {path: read_set.record(node_key(self.hierarchy.name, path)) for path in placed.ids}
+            records = {record.id: record for record in found.values() if record is not None}
+            if [record and record.id for record in found.values()] == [*placed.ids.values()] and all(
+                value.is_of(records[one]) for value, one in places.ids.items() if one in records
+            ):
                 return placed, read_set
-            reader.overlay.forget(map(id_key, self.named_ids))
+            reader.overlay.forget([one.key for one in self.names or () if one.key is not None])
+            reader.overlay.forget(map(id_key, places.keys))
         raise Conflict("The node is moved by someone else again and again, so nothing was changed; retry later.")
 
     # -- building ------------------------------------------------------------------------------------------------------

@@ -17,15 +17,16 @@ from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import AlreadyExists, CladeError, Fault, FaultList, Faults, Forbidden, NotEmpty, NotFound, TooLarge
 from store.kinds.conditional import Waiting, net
+from store.kinds.unique import UniqueValue
 from store.metadata.history import current_key, former_key
 from store.metadata.tree_version import Event
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, KeyRange, Path, id_key, log_key, tree_version_key
 from store.model.records import MAX_BATCH_BYTES, Change, Item, Put, Record, canonical_item, key_of
-from store.writing.create_update import Create
+from store.writing.create_update import Create, Update
 from store.writing.derived import MAX_LOGGED_RANKS, check_log
-from store.writing.edit import UNUSABLE, Edit
+from store.writing.edit import UNUSABLE, Edit, Places, places_of
 from store.writing.move_delete import Delete as Deletion
 from store.writing.move_delete import Move, Policy
 from store.writing.reads import MAX_NODES, MAX_READ_UNITS, Reader, Rights, WriteContext, WriteOverlay
@@ -50,12 +51,25 @@ class EditMany:
         """The ids that they name and that nodes can have."""
         return [one for edit in self.edits for one in edit.named_ids]
 
-    def ahead(self, keys: Mapping[str, Key | None], rights: Rights) -> Sequence[Edit]:
-        """The edits at their places if all of them are made, and their nodes are at these keys before, by id."""
-        ahead, now = list[Edit](), {**keys}
+    @property
+    def named_values(self) -> list[UniqueValue]:
+        """The unique values that they name."""
+        return [one for edit in self.edits for one in edit.named_values]
+
+    def keyed(self, keys: Mapping[UniqueValue, Key]) -> "EditMany":
+        """The edits with the keys of the items of the unique values that they name."""
+        return replace(self, edits=[edit.keyed(keys) for edit in self.edits])
+
+    async def places(self, reader: Reader) -> Places:
+        """Where the nodes are that they name by ids or unique values, before them."""
+        return await places_of(self.hierarchy, [one for edit in self.edits for one in edit.names or ()], reader)
+
+    def ahead(self, places: Places, rights: Rights) -> Sequence[Edit]:
+        """The edits at their places if all of them are made, and their nodes are at these places before."""
+        ahead, now = list[Edit](), {**places.keys}
         for edit in self.edits:
             try:
-                placed = edit.placed(now, rights)
+                placed = edit.placed(places._replace(keys=now), rights)
             except CladeError:  # which the build tells; where the nodes are is not sure before
                 continue
             ahead.append(placed)
@@ -66,9 +80,9 @@ class EditMany:
                     now[f"{self.hierarchy.name}:{bare}"] = placed.key
         return ahead
 
-    def placed(self, keys: Mapping[str, Key | None], rights: Rights) -> "EditMany":
-        """The edits at the paths of their nodes, whose present `keys` are given by id. Raises Forbidden."""
-        return replace(self, edits=[edit.placed(keys, rights) for edit in self.edits])
+    def placed(self, places: Places, rights: Rights) -> "EditMany":
+        """The edits at the paths of their nodes, of which the present places are given. Raises Forbidden."""
+        return replace(self, edits=[edit.placed(places, rights) for edit in self.edits])
 
     def refusal(self, ways: Sequence[tuple[Path, Path]], rights: Rights) -> NotFound | Forbidden | None:
         """Why their stored result may not be returned, by the ways of their nodes; None where it may."""
@@ -87,9 +101,9 @@ class EditMany:
             try:
                 await batch.add(place, await edit.build_part(batch.reader, batch.context))
             except (Fault, Faults) as error:
-                placed = edit.placed(await edit.keys_by_id(batch.reader), context.rights)
+                placed = edit.placed(await edit.places(batch.reader), context.rights)
                 for one in error.errors if isinstance(error, Faults) else [error]:
-                    if not _may_follow(one, placed, edit.named_ids, failed):
+                    if not _may_follow(one, placed, edit, failed):
                         one.edit = place
                         faults.add(one)
                 failed.append(placed)
@@ -101,11 +115,11 @@ class EditMany:
         return batch
 
 
-def _may_follow(fault: Fault, edit: Edit, ids: Sequence[str], failed: Iterable[Edit]) -> bool:
+def _may_follow(fault: Fault, edit: Edit, asked: Edit, failed: Iterable[Edit]) -> bool:
     """Whether a fault may follow from edits that failed before.
 
-    Its edit names a place at or below one of theirs, a node that they would have put there, or one of the `ids` that
-    they would have given; or it meets what they would have taken away: children, or an id.
+    Its edit names a place at or below one of theirs, a node that they would have put there, or, as it is `asked`, an id
+    or a unique value that they would have given; or it meets what they would have taken away: children, or an id.
     """
     paths = _places(edit)
     for other in failed:
@@ -114,7 +128,9 @@ def _may_follow(fault: Fault, edit: Edit, ids: Sequence[str], failed: Iterable[E
             return True
         is_above = any(place[: len(path)] == path for path in paths for place in places)
         match other, fault:
-            case Create(node_id=node_id), _ if f"{other.hierarchy.name}:{node_id}" in ids:
+            case Create(node_id=node_id), _ if f"{other.hierarchy.name}:{node_id}" in asked.named_ids:
+                return True
+            case Create() | Update(), _ if not {*other.given_values}.isdisjoint(asked.named_values):
                 return True
             case Move() | Deletion(), NotEmpty() if is_above:
                 return True
@@ -208,6 +224,7 @@ class Batch:
             )
         self._ids |= transaction.ids
         self._waiting += [one._replace(edit=place) for one in transaction.waiting]
+        overlay.promise(transaction.waiting)
         await overlay.add(changes)
         self.edited += transaction.edited
         if limit is not None and self._past is None and len(self._folded()) + self.context.is_stored > limit:
@@ -218,6 +235,7 @@ class Batch:
 
         Raises the faults of items that other nodes have after all edits.
         """
+        self.reader.overlay.promised.clear()
         settled_changes = await settled(net(self._waiting), self._hierarchy, self.reader, self.context)
         self._changes = [*(self._folded() | settled_changes).values()]
         last = {one.record.id: one for one in self.edited}
@@ -262,11 +280,20 @@ class _BatchOverlay(WriteOverlay):
         super().__init__(store)
         self._group = group
         self._keys: list[Key] = []  # of the changes, in order when they are asked for
+        self.promised: dict[Key, Item | None] = {}  # items of kinds with conditions, as they would be so far
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._pending or key in self._group
+        return key in self.promised or key in self._pending or key in self._group
+
+    def promise(self, waiting: Iterable[Waiting]) -> None:
+        """Show the items that nodes would have if no others had them, so that they are found by unique values."""
+        for one in waiting:
+            given_up = {key for key in one.before if (self.promised.get(key) or one.before[key])["id"] == one.record.id}
+            self.promised |= dict.fromkeys(given_up) | dict(one.after)
 
     def item(self, key: Key) -> Item | None:
+        if key in self.promised:
+            return self.promised[key]
         change = self._pending.get(key)
         if change is None:
             return self._group.item(key)
@@ -277,7 +304,8 @@ class _BatchOverlay(WriteOverlay):
         return key in self._pending
 
     async def read(self, keys: Iterable[Key], reads: ReadUsage) -> None:
-        await self._group.read([key for key in keys if key not in self._pending], reads)
+        known = self._pending.keys() | self.promised.keys()
+        await self._group.read([key for key in keys if key not in known], reads)
 
     def add_read(self, items: Mapping[Key, Item | None]) -> None:
         self._group.add_read({key: item for key, item in items.items() if key not in self._pending})

@@ -20,15 +20,18 @@ from msgspec.structs import asdict, replace
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import BadValue, CladeError, DamagedItem, NotFound, Rule, rfc3339, shorten
-from store.metadata.history import current_key
+from store.kinds.marker import Marker, marker_key
+from store.kinds.recipe import Recipe
+from store.kinds.unique import UniqueKind, UniqueValue
 from store.metadata.moves import Move, move_key
+from store.metadata.tree_version import TreeVersion
 from store.model.attributes import Value
 from store.model.decoding import decoded
-from store.model.keys import Key, id_key, path_of
+from store.model.keys import Key, id_key, path_of, tree_version_key
 from store.model.records import ABSENT, Change, Counts, Delete, Item, Put, Record, canonical_item, size_of
-from store.writing.edit import Edit
+from store.writing.edit import Edit, Places
 from store.writing.edit_many import Batch, EditMany
-from store.writing.reads import ALL_RIGHTS, Rights, WriteContext
+from store.writing.reads import ALL_RIGHTS, Reader, Rights, WriteContext, WriteOverlay
 from store.writing.transaction import EditedNode as EditedNode
 from store.writing.transaction import TransactionBuilder
 
@@ -156,20 +159,39 @@ class EditRequest:
         self.result: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
 
     async def look_ahead(self, store: Store) -> None:
-        """Find out what the edit will read; the keys of nodes that it names by ids are read for that, and what is
-        stored of the same request with them. Raises Forbidden.
+        """Find out what the edit will read; what leads to the nodes that it names by ids or unique values is read for
+        that, and what is stored of the same request with it. Raises Forbidden and NotIndexed.
         """
-        ids = self.edit.named_ids
-        if keys := [id_key(one) for one in dict.fromkeys(ids)]:
-            keys += [self.result_key] if self.result_key and not self.options.dry_run else []
-            self.found = dict(zip(keys, await store.get(keys, self.reads, strong=True), strict=True))
+        places, values, ids = Places(), self.edit.named_values, self.edit.named_ids
+        if values or ids:
+            overlay, keys = WriteOverlay(store), dict[UniqueValue, Key]()
+            stored = [self.result_key] if self.result_key and not self.options.dry_run else []
+            if values:
+                keys = await self._value_keys(overlay, values, stored)
+                self.edit = self.edit.keyed(keys)
+            else:
+                await overlay.read([*map(id_key, ids), *stored], self.reads)
+            places = await self.edit.places(Reader(store, self.reads, overlay))
+            # What leads to other nodes is read again by the build: some may come to these ids and values meanwhile.
+            readable = {one for one, key in places.keys.items() if self._may_read(key)}
+            led = [keys[value] for value, one in places.ids.items() if one in readable]
+            self.found = {key: overlay.item(key) for key in [*stored, *map(id_key, readable), *led]}
         elif isinstance(self.edit, Edit):
-            self.edit = self.edit.placed({}, self.options.rights)
-        keys_by_id = {one: current_key(self.found[id_key(one)]) for one in ids}
-        self.ahead = self.edit.ahead(keys_by_id, self.options.rights)
-        for one, key in keys_by_id.items():
-            if not self._may_read(key):  # read again by the build, since others may give this id meanwhile
-                del self.found[id_key(one)]
+            self.edit = self.edit.placed(places, self.options.rights)
+        self.ahead = self.edit.ahead(places, self.options.rights)
+
+    async def _value_keys(
+        self, overlay: WriteOverlay, values: Sequence[UniqueValue], others: Sequence[Key]
+    ) -> dict[UniqueValue, Key]:
+        """The keys of the items of unique values, which are read with `others`. Raises NotIndexed."""
+        hierarchy = self.edit.hierarchy
+        keys = marker_key(hierarchy.name), tree_version_key(hierarchy.name)
+        await overlay.read([*keys, *[key for value in values for key in value.keys], *others], self.reads)
+        marker, version = Marker.of(hierarchy.name, overlay.item(keys[0])), overlay.item(keys[1])
+        made = marker.made(UniqueKind.name) if marker else None
+        if marker is None and not TreeVersion.of(hierarchy.name, version).number:  # there was never a node
+            made = Recipe(hierarchy.name, False, UniqueKind.version)
+        return {value: value.key(hierarchy, made) for value in values}
 
     @property
     def partitions(self) -> set[str]:

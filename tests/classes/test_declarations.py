@@ -71,7 +71,15 @@ WRONG = [
     ('x: list[Localized] | None = attribute("X.")', "has a type that attributes cannot have"),
     ('x: Bare | None = attribute("X.")', "Bare has no docstring"),
     ('x: Endless | None = attribute("X.")', "Endless contains a value of its own type"),
-    ('x: Searched | None = attribute("X.")', "Searched.text has search= or was=, which a part of a nested value"),
+    ('x: Searched | None = attribute("X.")', "Searched.text has search=, was= or unique=, which a part of a"),
+    ('x: float | None = attribute("X.", unique=True)', "has unique= and a type of which values are not unique; only"),
+    ('x: list[str] | None = attribute("X.", unique=True)', "has unique= and a type of which values are not unique"),
+    ('x: str | None = attribute("X.", unique="tree")', "has unique='tree'; write unique=True or unique=\"disclosed\""),
+    ('x: str | None = attribute("X.", unique=True, default="a")', "has unique= and a default, which only one node"),
+    ("\n    ".join(f'x{n}: str | None = attribute("X.", unique=True)' for n in range(5)), "Item has 5 attributes with"),
+    ('x: str | None = attribute("X.", unique=True)\n'
+     'class Other(Ware, under=None):\n    "A level."\n    x: int | None = attribute("X.", unique=True)',
+     "Other.x shares its values with Item; give both one type"),
     ('x: Method | None = attribute("X.")', "Method.run is a method or a resolver"),
     ('inner: Inner | None = attribute("X.")\n    inputs: Inputs | None = attribute("X.")\n'
      "class InnerInput(Ware, under=None):\n    'A level.'", "InnerInput"),

@@ -16,6 +16,7 @@ from store.sqlite.store import SQLiteStore
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests.readme import DOCS, blocks
+from tests.rights.asking import Server, caller
 from tests.systems.asking import Client, plant
 
 ATTRIBUTES, CHANGING, MODELLING, FINDING = (
@@ -39,7 +40,7 @@ def test_the_class_that_is_searched_is_served(tmp_path: Path) -> None:
 # -- Attributes --------------------------------------------------------------------------------------------------------
 
 SHOP = {
-    "owner": "Ann", "rent": "12.50 EUR", "address": '{"street": "Main 1", "postcode": "68118"}',
+    "owner": "Ann", "branch": "B-17", "rent": "12.50 EUR", "address": '{"street": "Main 1", "postcode": "68118"}',
     "greeting": {"de": "Servus"},
 }  # fmt: skip
 
@@ -47,7 +48,7 @@ SHOP = {
 async def test_the_hierarchy_with_all_attributes_answers_the_queries_of_its_page(store: Store, tmp_path: Path) -> None:
     hierarchy = served_from(tmp_path, blocks("py", ATTRIBUTES)[0])
     await plant(store, hierarchy, [(["M"], "MALL"), (["M", "S"], "SHOP", "Stall", SHOP)])
-    query, listing = blocks("graphql", ATTRIBUTES)
+    by_value, change, query, listing = blocks("graphql", ATTRIBUTES)
     listed = await Client(store, hierarchy).ask(listing)
     assert ([one["name"] for one in listed.data["hierarchies"]], listed.requests) == (["PLACE"], 0)
     reply = await Client(store, hierarchy).ask(query)
@@ -55,6 +56,16 @@ async def test_the_hierarchy_with_all_attributes_answers_the_queries_of_its_page
         "label": "Stall (Ann)", "rent": {"amount": "12.50", "currency": "EUR"}, "address": {"street": "Main 1"},
         "greeting": {"text": "Servus", "texts": [{"language": "de", "text": "Servus"}]},
     }  # fmt: skip
+    assert (await Client(store, hierarchy).ask(by_value)).data == {
+        "shop": {"path": "M/S", "owner": "Ann"},
+        "closed": None,
+    }
+    server, everything = Server(store, hierarchy), caller("write:place")
+    assert (await server.write(everything, change))["data"]["updatePlace"]["node"] == {"path": "M/S"}
+    shop = 'parent: { path: "M" }, key: "T", name: "x", attributes: { shop: { owner: "Bo", branch: "B-17" } }'
+    refusal = await server.refusal(everything, f"mutation {{ createPlace(input: {{ {shop} }}) {{ node {{ id }} }} }}")
+    assert refusal[0] == "TAKEN"
+    assert f"`{refusal[1]}`" in ATTRIBUTES
     with pytest.raises(BadInput) as refused:
         hierarchy.definition().levels["SHOP"].attributes["floor"].parse(12)
     assert f"`{str(refused.value).rstrip('.')}`" in ATTRIBUTES

@@ -13,17 +13,22 @@ from store.model.hierarchy import Hierarchy, Level
 from store.model.paths import parse_path
 from store.model.records import Item
 from store.writing.create_update import Create, Update
-from store.writing.edit import Edit
+from store.writing.edit import Edit, Named
 from store.writing.edit_many import EditMany
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.writer import Writer
 from tests import invariants
 
+pytestmark = pytest.mark.both_stores
+
 SKU = Attribute("sku", Kind.TEXT, "Code.", unique=True)
 NUMBER = Attribute("number", Kind.INT, "Number.", unique=True)
+PRICE = Attribute("price", Kind.DECIMAL, "Price.")
 LEVELS = {
     "GROUP": Level("GROUP", "Group", "Group.", frozenset({None, "GROUP"})),
-    "PRODUCT": Level("PRODUCT", "Product", "Product.", frozenset({"GROUP"}), {"sku": SKU, "number": NUMBER}),
+    "PRODUCT": Level(
+        "PRODUCT", "Product", "Product.", frozenset({"GROUP"}), {"sku": SKU, "number": NUMBER, "price": PRICE}
+    ),
     "VARIANT": Level("VARIANT", "Variant", "Variant.", frozenset({"PRODUCT"}), {"sku": SKU}),
 }
 SHOP = Hierarchy("shop", LEVELS)
@@ -138,3 +143,21 @@ async def test_who_makes_an_attribute_unique_later_repairs_first(store: Store) -
     for one in (product("g/r", sku="B"), update("g/q", sku="A")):
         with pytest.raises(NotIndexed, match="Not all values of sku of shop are known to be unique yet"):
             await edit(store, one)
+
+
+async def test_a_lone_edit_of_a_node_with_values_costs_what_it_costs(store: Store) -> None:
+    await edit(store, create("g"), create("h"), product("g/p", sku="A"))
+    by_value = replace(update("g/r", price="6"), names=[Named("node", value=UniqueValue.of("shop", SKU, "C"))])
+    for one, requests in [
+        (product("g/q", sku="B", number=2), 2),
+        (update("g/q", price="5"), 2),
+        (replace(update("g/q", sku="C", number=3), level="PRODUCT"), 3),
+        (move("g/q", "g/r"), 2),
+        (move("g/r", "h/r"), 2),
+        (by_value, 4),
+        (delete("h/r"), 3),
+    ]:
+        reads = ReadUsage()
+        await Writer(store).write(one, reads)
+        assert reads.requests == requests, one
+    assert await values(store) == {"sku#A": "g-p"}

@@ -1,0 +1,143 @@
+"""Unique values in mutations: nodes named by them, values that are taken, and what callers with grants learn."""
+
+from typing import Any
+
+import pytest
+
+from clade import Node, attribute
+from resolvers.access.callers import Caller
+from store.engine import Store
+from tests.rights.asking import Server, caller
+from tests.stores import ReadRecorder
+
+pytestmark = pytest.mark.both_stores
+
+
+class Shop(Node, hierarchy="shop"):
+    """Something in a shop."""
+
+
+class Department(Shop, under=[None, "self"]):
+    """A department."""
+
+
+class Product(Shop, under=[Department]):
+    """A product."""
+
+    stock_code: str | None = attribute("Its code.", unique=True)
+    number: int | None = attribute("Its number.", unique="disclosed")
+    price: int | None = attribute("Its price.")
+
+
+class Variant(Shop, under=[Product]):
+    """A variant."""
+
+    stock_code: str | None = attribute("Its code.", unique=True)
+
+
+ALL = caller("write:shop", "read:shop")
+EDITOR = caller("write:shop/East", "read:shop/East")
+
+
+@pytest.fixture
+async def server(store: Store) -> Server:
+    made = Server(store, Shop)
+    for path, attributes in [
+        ("East", "department: {}"), ("West", "department: {}"),
+        ("East/P", 'product: {stockCode: "A", number: 1}'), ("West/Q", 'product: {stockCode: "B", number: 2}'),
+        ("East/P/V", 'variant: {stockCode: "V"}'),
+    ]:  # fmt: skip
+        above, _, key = path.rpartition("/")
+        parent = f'parent: {{path: "{above}"}}' if above else ""
+        assert (
+            await edit(made, ALL, f'create: {{{parent}, key: "{key}", name: "x", attributes: {{{attributes}}}}}') == []
+        )
+    return made
+
+
+async def edit(server: Server, who: Caller, *edits: str, nodes: str = "path") -> Any:
+    """The faults of several edits, with their places, or the error of the request."""
+    asked = ", ".join(f"{{{one}}}" for one in edits)
+    query = (
+        f"mutation {{ editShops(edits: [{asked}]) {{ nodes {{ {nodes} }} userErrors {{ code field message edit }} }} }}"
+    )
+    answer = await server.write(who, query)
+    if answer["data"] is None or answer["data"]["editShops"] is None:
+        return [one["extensions"]["code"] for one in answer["errors"]]
+    told = answer["data"]["editShops"]
+    return told["userErrors"] or [one["path"] for one in told["nodes"] if who is not ALL]
+
+
+async def paths(server: Server) -> dict[str, Any]:
+    found = await server.data(
+        ALL, "{ shops { nodes { path descendants { nodes { path ... on Product { stockCode } } } } } }"
+    )
+    nodes = [one for root in found["shops"]["nodes"] for one in root["descendants"]["nodes"]]
+    return {one["path"]: one.get("stockCode") for one in nodes}
+
+
+async def test_a_unique_value_names_a_node_wherever_an_input_does(server: Server) -> None:
+    assert await edit(server, ALL, 'update: {node: {stockCode: "B"}, attributes: {product: {price: 5}}}') == []
+    assert await edit(server, ALL, 'move: {node: {number: 2}, to: {parent: {path: "East"}}}') == []
+    assert (
+        await edit(server, ALL, 'create: {parent: {stockCode: "B"}, key: "W", name: "x", attributes: {variant: {}}}')
+        == []
+    )
+    assert await edit(server, ALL, 'move: {node: {stockCode: "B"}, position: {before: {stockCode: "A"}}}') == []
+    assert await edit(server, ALL, 'move: {node: {path: "East/Q/W"}, to: {parent: {number: 1}}}') == []
+    assert await paths(server) == {"East/Q": "B", "East/P": "A", "East/P/V": None, "East/P/W": None}
+    assert await edit(server, ALL, 'delete: {node: {stockCode: "V"}}') == []
+    assert await edit(server, ALL, "delete: {node: {number: 1}, policy: CASCADE}") == []
+    assert await paths(server) == {"East/Q": "B"}
+
+
+async def test_a_value_that_is_taken_is_a_fault_at_its_field(server: Server) -> None:
+    assert await edit(server, ALL, 'update: {node: {stockCode: "A"}, attributes: {product: {stockCode: "B"}}}') == [
+        {
+            "code": "TAKEN", "field": ["attributes", "product", "stockCode"], "edit": 0,
+            "message": "B is the stockCode of West/Q; choose another.",
+        }
+    ]  # fmt: skip
+    (fault,) = await edit(server, ALL, 'update: {node: {stockCode: "none"}, name: "x"}')
+    assert (fault["code"], fault["field"]) == ("NOT_FOUND", ["node"])
+    assert fault["message"] == "There is no node with the stockCode none."
+
+
+async def test_several_edits_pass_values_on_and_name_nodes_by_those_that_they_have_then(server: Server) -> None:
+    assert await edit(
+        server, ALL,
+        'update: {node: {stockCode: "A"}, attributes: {product: {stockCode: "B"}}}',
+        'update: {node: {path: "West/Q"}, attributes: {product: {stockCode: "A"}}}',
+        'update: {node: {stockCode: "A"}, name: "once B"}',
+        'create: {parent: {path: "East"}, key: "N", name: "x", attributes: {product: {stockCode: "N"}}}',
+        'move: {node: {stockCode: "N"}, to: {parent: {path: "West"}}}',
+    ) == []  # fmt: skip
+    assert await paths(server) == {"East/P": "B", "East/P/V": None, "West/Q": "A", "West/N": "N"}
+    made = 'create: {parent: {path: "gone"}, key: "M", name: "x", attributes: {product: {stockCode: "M"}}}'
+    faults = await edit(server, ALL, made, 'update: {node: {stockCode: "M"}, name: "y"}')
+    assert [(one["edit"], one["code"]) for one in faults] == [(0, "NOT_FOUND")]
+
+
+async def test_who_may_write_a_part_sets_no_value_that_would_tell_of_the_rest(server: Server) -> None:
+    node = 'node: {path: "East/P"}'
+    for given in ("A", "B", "C"):
+        assert await edit(server, EDITOR, f'update: {{{node}, attributes: {{product: {{stockCode: "{given}"}}}}}}') == [
+            "FORBIDDEN"
+        ]
+    (fault,) = await edit(server, EDITOR, f"update: {{{node}, attributes: {{product: {{number: 2}}}}}}")
+    assert (fault["code"], fault["message"]) == ("TAKEN", "2 is the number of another node; choose another.")
+    assert await edit(
+        server, EDITOR, f"update: {{{node}, attributes: {{product: {{number: 3, stockCode: null}}}}}}"
+    ) == ["East/P"]
+
+
+async def test_a_hidden_node_and_none_are_named_alike(server: Server, store: Store) -> None:
+    found = []
+    for value in ('stockCode: "B"', 'stockCode: "X"', "number: 2", "number: 77"):
+        asked: Any = ReadRecorder(store)
+        (fault,) = await edit(Server(asked, Shop), EDITOR, f'update: {{node: {{{value}}}, name: "x"}}')
+        shown = fault["message"].replace(value.split()[1].strip('"'), "?")
+        found.append((fault["code"], shown.replace("number", "stockCode"), len(asked.keys)))
+    assert len(set(found)) == 1, found
+    mine = await edit(server, EDITOR, 'update: {node: {stockCode: "A"}, name: "x"}')
+    assert mine == ["East/P"]
