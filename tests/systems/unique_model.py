@@ -13,7 +13,7 @@ from store.model.hierarchy import Hierarchy, Level
 from store.model.keys import Path, path_of
 from store.model.paths import format_path
 from store.writing.create_update import Create, Update
-from store.writing.edit import Edit
+from store.writing.edit import Edit, Named
 from store.writing.move_delete import Delete, Move, Policy
 
 CODE = Attribute("code", Kind.TEXT, "Code.", unique=True)
@@ -25,6 +25,7 @@ LEVELS = {
     for name, own in NAMES.items()
 }
 SHOP = Hierarchy("shop", LEVELS)
+MAX_VALUE = 500  # bytes in a key, and characters that are normalized
 MAX_BYTES = 1024  # of all keys below a root
 
 Told = tuple[str, int | None, tuple[str, ...], str]
@@ -40,7 +41,7 @@ class Node:
     values: dict[str, Any]
 
     def had(self) -> set[Had]:
-        return {(self.id, name, normalize("NFC", str(value))) for name, value in self.values.items()}
+        return {(self.id, name, canonical(value)) for name, value in self.values.items()}
 
 
 Nodes = dict[Path, Node]
@@ -129,9 +130,12 @@ class Model:
         if self.is_dying(holder):
             return "CONFLICT", edit, ("attributes", name), ""
         path = shorten(format_path(holder))
-        return "TAKEN", edit, ("attributes", name), f"{shorten(text)} is the {name} of {path}; choose another."
+        text = shorten(text) or '""'
+        return "TAKEN", edit, ("attributes", name), f"{text} is the {name} of {path}; choose another."
 
     def _apply(self, nodes: Nodes, edit: Edit, place: int) -> None:
+        if edit.names:
+            edit = replace(edit, path=_named(nodes, edit.names[0]), names=None)
         match edit:
             case Create():
                 given = None if edit.node_id is None else f"shop:{edit.node_id}"
@@ -180,6 +184,15 @@ class Model:
         _relocate(nodes, ways)
 
 
+def _named(nodes: Nodes, named: Named) -> Path:
+    """The path of the node with a code."""
+    assert named.value is not None
+    for path, node in nodes.items():
+        if (node.id, "code", named.value.value) in node.had():
+            return path
+    raise Refused("NOT_FOUND")
+
+
 def _existing(nodes: Nodes, edit: Update | Move | Delete) -> Node:
     if edit.path not in nodes:
         raise Refused("NOT_FOUND")
@@ -209,6 +222,11 @@ def _changed(values: dict[str, Any], changes: Any) -> dict[str, Any]:
     return {name: value for name, value in {**values, **changes}.items() if value is not None}
 
 
+def canonical(value: Any) -> str:
+    """A value as it is compared; long ones stay as they are."""
+    return normalize("NFC", str(value)) if len(str(value)) <= MAX_VALUE else str(value)
+
+
 def fits(path: Path) -> bool:
     """Whether the table has room for the keys of a path, which are ASCII."""
     return 1 + sum(len(key) + 1 for key in path[1:]) <= MAX_BYTES
@@ -227,7 +245,7 @@ def stored(found: Iterable[Had]) -> dict[tuple[str, str], str]:
     """The ids by the keys that the table has for values."""
     keys = {}
     for one, name, text in found:
-        is_long = len(text.encode()) > 500
+        is_long = len(text.encode()) > MAX_VALUE
         pk = f"unique/shop.{name}#{blake2b(text.encode(), digest_size=32).hexdigest() if is_long else text}"
         keys[pk, "##" if is_long else "#"] = one
     assert len(keys) == len(set(found)), "Two nodes have one value."
@@ -240,4 +258,3 @@ def told(error: BaseException) -> list[Told]:
     assert all(isinstance(one, Fault) for one in faults), repr(error)
     found = [(one.code, one.edit, one.field, "" if one.code == "CONFLICT" else str(one)) for one in faults]
     return sorted(found, key=str)
-
