@@ -44,6 +44,16 @@ class LevelRecipe(NamedTuple):
         has_all = other.attributes is None or (self.attributes is not None and other.attributes <= self.attributes)
         return not other.has_items or (has_all and self.agrees(other))
 
+    def kept(self, target: Self) -> Self:
+        """What of it is complete when all make another one, which may have other single attributes: the parts that are
+        the same, but no items of several attributes.
+        """
+        if self.agrees(target):
+            return self
+        parts = {} if self.attributes is not None else self.numbers
+        numbers = {part: names for part, names in parts.items() if agree(names, target.number(part))}
+        return self._replace(attributes=None, numbers=numbers)
+
     def renamed(self, level: Level | None) -> Self:
         """With all names of the attributes of which it has one."""
         attributes, numbers = self.attributes, dict(self.numbers)
@@ -83,6 +93,11 @@ class Recipe:
     version: int
     levels: Mapping[str, LevelRecipe] = field(default_factory=dict)
 
+    @property
+    def has_items(self) -> bool:
+        """Whether nodes of any level may have items."""
+        return any(one.has_items for one in self.levels.values())
+
     def level(self, name: str) -> LevelRecipe:
         """What the items of a level's nodes are made of."""
         return self.levels.get(name, NO_ITEMS)
@@ -99,8 +114,7 @@ class Recipe:
         """What of it is complete when all make another one: nothing where that has other keys of items."""
         is_same = (self.by_tree, self.version) == (target.by_tree, target.version)
         levels = {
-            name: one if is_same and one.agrees(target.levels.get(name, one)) else NO_ITEMS
-            for name, one in self.levels.items()
+            name: one.kept(target.levels.get(name, one)) if is_same else NO_ITEMS for name, one in self.levels.items()
         }
         return replace(target, levels=levels)
 
