@@ -226,8 +226,7 @@ def _put(key: Key, item: Item | None, fixes: Sequence[Fix]) -> Put:
 
 def _is_node(fix: Fix) -> bool:
     """Whether a fix is of a node, which none removes."""
-    is_removed, key = fix.values is None, fix.key
-    return not is_removed and key.sk.startswith("#") and not key.pk.startswith(f"{REDIRECTS}#")
+    return fix.values is not None and fix.key.sk.startswith("#") and not fix.key.pk.startswith(f"{REDIRECTS}#")
 
 
 class KindRepair:
@@ -297,11 +296,10 @@ class KindRepair:
             try:
                 if not is_raised:
                     version, is_raised = await self._raise_version(pk), True
-                    recipes = self._targets[name].items()
+                    kinds = [(one, KINDS[kind]) for kind, one in self._targets[name].items()]
+                    conditional = any(kind.has_conditions and kind.is_asked(reader.hierarchy) for _, kind in kinds)
                     # A move leaves items in its tree, a deletion those that it does not know of.
-                    if version.moves and any(
-                        one.by_tree or (one.has_items and KINDS[kind].has_conditions) for kind, one in recipes
-                    ):
+                    if version.moves and (conditional or any(one.by_tree for one, _ in kinds)):
                         running = "all written, since a large move is running; repair again when it has ended"
                         yield self._not_written(pk, running)
                 tree = await reader.tree(pk)
@@ -352,13 +350,9 @@ class KindRepair:
         name = hierarchy_of(tree.pk)
 
         def step(node: NodeItems) -> Step[NodeItems]:
-            items = {
-                key: item
-                for _, item in node.items
-                if page.stored[key := key_of(item)] != item and (node.record.sk, key) not in page.others
-            }
-            changes = [page.puts.get(key) or Put(item) for key, item in items.items()]
-            return Step(node, changes, sum(map(size_of, items.values())))
+            items = [item for _, item in node.items if page.stored[key_of(item)] != item]
+            items = [item for item in items if (node.record.sk, key_of(item)) not in page.others]
+            return Step(node, [page.puts.get(key_of(one)) or Put(one) for one in items], sum(map(size_of, items)))
 
         for changes, nodes in in_transactions(map(step, page.nodes), self._store.max_changes - len(tree.checks)):
             if changes:

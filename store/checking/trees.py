@@ -96,12 +96,10 @@ class NodesPage(NamedTuple):
             return f"what the items of its level, {node.record.level}, are made of is not known"
         counts, problems = Counter[str](), list[str]()
         for kind, item in node.items:
-            found, key = self.stored[key_of(item)], key_of(item)
-            if found == item or (node.record.sk, key) in self.others:
-                continue
-            if found is not None and _is_outdated(kind, found, item, self.moved):
-                continue
+            found, is_others = self.stored[key_of(item)], (node.record.sk, key_of(item)) in self.others
             problem = "missing" if found is None else "not as the node is"
+            if is_others or (found and (found == item or _is_outdated(kind, found, item, self.moved))):
+                continue
             if kind.has_conditions:
                 problems.append(f"the item of its {kind.label(hierarchy, node.record, item)} is {problem}")
             else:
@@ -163,16 +161,15 @@ class TreeReader:
         wanted = {key for place in places.values() if place for key in (place, Key(place.pk, "#"))}
         found, others = await self.get_by_key([*wanted]), dict[tuple[str, Key], Finding]()
         for one in taken:
-            kind, node, place, keys = one.waiting.kind, one.waiting.record, places[one.holder], set[Key]()
-            holder, root = (found[place], found[Key(place.pk, "#")]) if place else (None, None)
-            if holder and root and holder.get("id") == one.holder and is_readable(record := _record(holder)):
-                items = kind.items(recipes[kind.name], removed(record, str(root.get("id"))))
-                keys = set(map(key_of, items))
+            kind, node, place, key = one.waiting.kind, one.waiting.record, places[one.holder], key_of(one.item)
             label = kind.label(self.hierarchy, node, one.item)
             problem = f"the item of its {label} is another node's"
-            if place and key_of(one.item) in keys:
-                problem = f"its {label} is also that of {path_text(*place)}; {WAY_OUT}"
-            others[node.sk, key_of(one.item)] = Finding(self.hierarchy.name, path_text(*node.key), problem)
+            holder, root = (found[place], found[Key(place.pk, "#")]) if place else (None, None)
+            if place and root and holder and holder.get("id") == one.holder and is_readable(record := _record(holder)):
+                items = kind.items(recipes[kind.name], removed(record, str(root.get("id"))))
+                if key in map(key_of, items):
+                    problem = f"its {label} is also that of {path_text(*place)}; {WAY_OUT}"
+            others[node.sk, key] = Finding(self.hierarchy.name, path_text(*node.key), problem)
         return others
 
     async def moved(self) -> Moves:

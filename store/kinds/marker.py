@@ -258,13 +258,12 @@ def missing_text(hierarchy: str, found: Sequence[str], word: str) -> str:
 def unasked(hierarchy: Hierarchy, marker: Marker) -> list[str]:
     """What a repair with a class takes off the marker of kinds with conditions."""
     wanted = targets(hierarchy, marker)
-    levels = [
-        (hierarchy.levels[level].label, one.numbers.keys() - wanted[name].level(level).numbers)
-        for name, part in marker.parts.items()
-        for level, one in part.recipe.levels.items()
-        if KINDS[name].has_conditions and level in hierarchy.levels
-    ]
-    return [f"{part} of {level}" for level, parts in levels for part in sorted(parts)]
+    return sorted(
+        f"{part} of {hierarchy.levels[level].label}"
+        for name, recipe in marker.recipes.items()
+        for level, one in recipe.levels.items()
+        for part in (one.numbers.keys() - wanted[name].level(level).numbers if KINDS[name].has_conditions else ())
+    )
 
 
 def targets(hierarchy: Hierarchy, marker: Marker | None) -> Recipes:

@@ -45,14 +45,13 @@ class LevelRecipe(NamedTuple):
         return not other.has_items or (has_all and self.agrees(other))
 
     def kept(self, target: Self) -> Self:
-        """What of it is complete when all make another one, which may have other single attributes: the parts that are
-        the same, but no items of several attributes.
+        """What of it is complete when all make another one: single attributes that are the same, or nothing with others
+        where one differs.
         """
-        if self.agrees(target):
-            return self
-        parts = {} if self.attributes is not None else self.numbers
-        numbers = {part: names for part, names in parts.items() if agree(names, target.number(part))}
-        return self._replace(attributes=None, numbers=numbers)
+        if self.attributes is not None and not self.agrees(target):
+            return self._replace(attributes=None, numbers={})
+        numbers = {part: names for part, names in self.numbers.items() if agree(names, target.number(part))}
+        return self._replace(numbers=numbers)
 
     def renamed(self, level: Level | None) -> Self:
         """With all names of the attributes of which it has one."""
@@ -92,11 +91,6 @@ class Recipe:
     by_tree: bool
     version: int
     levels: Mapping[str, LevelRecipe] = field(default_factory=dict)
-
-    @property
-    def has_items(self) -> bool:
-        """Whether nodes of any level may have items."""
-        return any(one.has_items for one in self.levels.values())
 
     def level(self, name: str) -> LevelRecipe:
         """What the items of a level's nodes are made of."""

@@ -36,6 +36,7 @@ from store.writing.move_delete import Move, Policy
 from store.writing.move_worker import MoveWorker
 from store.writing.writer import Writer
 from tests import invariants
+from tests.selection import examples
 from tests.store.kinds.test_unique import LEVELS, NUMBER, SHOP, SKU, values
 from tests.store.writing import journaled
 from tests.stores import Interrupted, once
@@ -396,6 +397,35 @@ async def test_a_repair_that_stops_anywhere_is_continued(store: Store, before: H
     assert all(is_fixed for _, is_fixed in await repaired(store, later))
     assert await findings(store, later) == []
     await invariants.check(store, {"shop": later} if later is not NONE else None)
+
+
+async def test_a_value_that_others_set_while_a_repair_runs_is_refused_or_found(store: Store) -> None:
+    await fill(store, NUMBERS, **VALUES)
+    were_made = set[bool]()
+    for number in itertools.count(1, examples(5, 1)):
+
+        async def take() -> None:
+            for one in (create("h/new", sku="A"), create("h/other", sku="N"), update("g/q", sku="M")):
+                with contextlib.suppress(Taken):
+                    await write(store, NUMBERS, one)
+
+        racing = Interrupted(store, "get", "range", "commit", before=once(number, take))
+        results = await repaired(cast(Store, racing))
+        if racing.calls < number:
+            break
+        nodes = await invariants.nodes(store, "shop")
+        is_double = [one.get("sku") for one in nodes.values()].count("A") > 1
+        were_made.add(is_made := "sku" in await made(store))
+        assert is_made != is_double, number
+        told = {(twice("h/new", "g/p"), False), (twice("g/p", "h/new"), False)}
+        assert len(told.intersection(results)) == is_double
+        if is_made:
+            await invariants.check(store, {"shop": SHOP})
+        paths = [one for one in ("h/new", "h/other") if f"shop#h#{one[2:]}#" in nodes]
+        await write(store, NUMBERS, *[Deletion(NUMBERS, parse_path(one), Policy.CASCADE) for one in paths])
+        await write(store, NUMBERS, update("g/q", sku="B"))
+        await repaired(store, NUMBERS)
+    assert were_made == {True, False}
 
 
 async def test_a_repair_does_not_end_before_a_large_deletion_that_began_before_it(
