@@ -59,7 +59,7 @@ class SearchIndex(NamedTuple):
     def check(self, hierarchy: Hierarchy, kind: str) -> None:
         """Raise NotIndexed where items of a kind are missing."""
         if found := self.lacks[kind]:
-            raise NotIndexed(missing_text(hierarchy.name, found))
+            raise NotIndexed(missing_text(hierarchy.name, found, KINDS[kind].word))
 
 
 async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -> SearchIndex:
@@ -119,7 +119,7 @@ async def _lacks(request: Request, hierarchy: Hierarchy, item: Item | None) -> d
 
 
 async def missing_items(store: Store, hierarchies: Iterable[Hierarchy]) -> list[str]:
-    """A sentence for each hierarchy of whose search items some are missing. Raises DamagedItem."""
+    """The sentences on hierarchies of which items of kinds are missing. Raises DamagedItem."""
     searched = [one for one in hierarchies if is_asked(one)]
     keys = [key for one in searched for key in (marker_key(one.name), tree_version_key(one.name))]
     items = await store.get(keys, ReadUsage(), strong=True) if keys else []
@@ -127,7 +127,7 @@ async def missing_items(store: Store, hierarchies: Iterable[Hierarchy]) -> list[
     for one, marker, version in zip(searched, items[::2], items[1::2], strict=True):
         if marker is not None or TreeVersion.of(one.name, version).number:
             lacks = all_lacking(one, Marker.of(one.name, marker))
-            found += [missing_text(one.name, lacks)] if lacks else []
+            found += [missing_text(one.name, texts, word) for word, texts in lacks.items()]
     return found
 
 

@@ -1,6 +1,5 @@
 """Single histories of unique values: values that pass on within a batch, and a holder that is moved meanwhile."""
 
-
 from store.engine import ReadUsage, Store
 from store.errors import Taken
 from store.metadata.moves import MoveState
