@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 from resolvers.access.grants import grant_roots
 from resolvers.ancestors import kinds_for_all_levels
 from resolvers.lists.arguments import NOTHING, Page, Selection
-from resolvers.lookup import Lookup, find_nodes
+from resolvers.lookup import ByPath, find_nodes
 from resolvers.roots import with_counts
 from resolvers.search.pointers import Pointer, pointed_nodes
 from resolvers.session.budget import raise_first_error
@@ -183,8 +183,7 @@ async def read_subtree(request: Request, hierarchy: str, under: Path) -> list[Su
 
 async def _nodes(request: Request, hierarchy: str, paths: Sequence[Path]) -> list[Record | None]:
     """The nodes at these paths, None where there is none: one round. Former paths lead to their nodes."""
-    lookups: list[Lookup] = [(hierarchy, path) for path in paths]
-    found = await find_nodes(request, [(lookup, NOTHING) for lookup in lookups]) if lookups else []
+    found = await find_nodes(request, [(ByPath(hierarchy, path), NOTHING) for path in paths]) if paths else []
     raise_first_error(found)
     return cast(list[Record | None], found)
 
