@@ -39,8 +39,11 @@ async def read_holders(
     items = await state.items(holder_keys(values), current=current)
     for value in values:
         marker = items[marker_key(value.hierarchy)]
+        if isinstance(marker, Exception) or (marker is None and not is_final):
+            keys[value] = marker
+            continue
         try:
-            keys[value] = marker if isinstance(marker, Exception) else await _key(request, value, marker)
+            keys[value] = await _key(request, value, marker)
         except CladeError as error:
             keys[value] = None if isinstance(error, NotIndexed) and not is_final else error.bare()
     others = [key for key in keys.values() if isinstance(key, Key) and key not in items]
