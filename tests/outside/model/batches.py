@@ -34,7 +34,7 @@ class Trial:
 
     def take(self, step: Step) -> None:
         """The next edit, which changes nothing if it has a fault."""
-        faults = rules.rules(self.trees, step, self._ids, self.revisions)
+        faults = rules.rules(self.trees, step, self._ids, self.revisions, several=True)
         self.faults.append(faults)
         verb = operations.MUTATIONS.get(step["do"], step["do"])
         self.inputs.append({verb: self._named(step, operations.input_of(step, self._ids))})
@@ -47,6 +47,11 @@ class Trial:
         self.revisions.setdefault(id, 1)
         self._ids[step["n"]] = id
         changes.make(self.trees, step, id, "2026-01-01T00:00:00Z")
+
+    def has_taken(self) -> bool:
+        """Whether two nodes have one unique value after all edits, by which these are judged."""
+        nodes = self.trees.nodes.values()
+        return any(len(self.trees.with_sku(node["values"].get("sku"))) > 1 for node in nodes)
 
     def _named(self, step: Step, given: Step) -> Step:
         """The input with ids in the place of paths, where the step names its nodes by them."""
@@ -64,6 +69,9 @@ def some_batch(chance: random.Random, trees: Trees, number: int, ids: dict[int, 
     """Several edits, each chosen by what those before it leave."""
     step: Step = {"do": "batch", "n": number, "server": chance.randrange(2), "edits": []}
     trial = Trial(trees, ids)
+    for edit in _passing(chance, trees, 10_100 + 100 * number):
+        step["edits"].append(edit)
+        trial.take(edit)
     for place in range(chance.choice((1, 2, 2, 3, 5, 8))):
         kind = chance.choice(KINDS) if trial.trees.nodes else "create"
         edit = operations.some_edit(chance, trial.trees, 10_000 + 100 * number + place, kind)
@@ -91,6 +99,19 @@ def some_batch(chance: random.Random, trees: Trees, number: int, ids: dict[int, 
     return step
 
 
+def _passing(chance: random.Random, trees: Trees, number: int) -> list[Step]:
+    """Now and then two nodes that change their unique values."""
+    nodes = [node for node in trees.nodes.values() if "sku" in node["values"]]
+    if len(nodes) < 2 or chance.random() < 0.6:
+        return []
+    one, other = chance.sample(nodes, 2)
+    pairs = enumerate([(one, other), (other, one)], start=number - 2)
+    return [
+        {"do": "update", "n": n, "path": trees.path(to), "level": to["level"], "values": {"sku": of["values"]["sku"]}}
+        for n, (to, of) in pairs
+    ]
+
+
 def make_batch(session: Session, step: Step) -> None:
     """Send a batch, and compare its payload, its faults and what it has changed."""
     session.steps.append(step)
@@ -110,7 +131,7 @@ def make_batch(session: Session, step: Step) -> None:
         session.repeated(step, payload, errors)
     elif not is_made:
         _rejected(session, step, trial, errors)
-    elif any(trial.faults) or errors or not step["edits"]:
+    elif any(trial.faults) or trial.has_taken() or errors or not step["edits"]:
         session.wrong(promises.SEVERAL_FAULTS, [str(one) for one in trial.faults], errors or payload)
     elif step.get("dry"):
         _dry(session, trial, payload)
@@ -126,6 +147,10 @@ def _rejected(session: Session, step: Step, trial: Trial, errors: list[Any]) -> 
     if errors and {error["extensions"]["code"] for error in errors} == {"TOO_LARGE"} and session.place.kind != "sqlite":
         return
     told = [str(one) for one in trial.faults]
+    if errors and {error["extensions"]["code"] for error in errors} == {"TAKEN"}:
+        if any(trial.faults) or not trial.has_taken() or any(error["field"][-1] != "sku" for error in errors):
+            session.wrong(promises.UNIQUE, told, errors)
+        return
     if not errors or None in places or places != sorted(places):
         session.wrong(promises.SEVERAL_FAULTS, told, errors)
     first = places[0]

@@ -30,7 +30,7 @@ ORDER_FIELDS = {
     "NAME": "name", "LEVEL": "level", "CHILD_COUNT": "childCount", "UPDATED_AT": "updatedAt",
     "NOTE": "note", "TEXT": "text", "REQUIRED_FLAG": "requiredFlag", "SMALL": "small", "LARGE": "large",
     "RATIO": "ratio", "EXACT": "exact", "DAY": "day", "MOMENT": "moment", "SITE": "site", "STATE": "state",
-    "SIZE": "size", "LATITUDE": "latitude", "LONGITUDE": "longitude", "TITLE": "title", "GRADE": "grade",
+    "SIZE": "size", "LATITUDE": "latitude", "LONGITUDE": "longitude", "TITLE": "title", "GRADE": "grade", "SKU": "sku",
     "MARK": "mark",
 }  # fmt: skip
 LAST_FIELDS = ("KEY", "PATH", "POSITION")

@@ -115,6 +115,11 @@ SEVERAL_FAULTS: Promise = (
     "writing.md",
     "**Faults of all edits come at once**, each with the place of its `edit`, from 0, and nothing is written.",
 )
+UNIQUE: Promise = (
+    "writing.md",
+    "Keys are judged edit by edit, [unique values](attributes.md#unique-values) at the end: two nodes change their "
+    "values in two edits, and of two that get the same one, the later edit is `TAKEN`.",
+)
 ONE_PLAN: Promise = (
     "writing.md",
     "a dry run one `plan`, which counts a node once however many edits touch it",

@@ -72,8 +72,17 @@ class Faults:
         return told + (f"; beside it maybe {'; '.join(map(str, self.may))}" if self.may else "")
 
 
-def rules(trees: Trees, step: Step, ids: dict[int, str], before: Mapping[str, int] = MappingProxyType({})) -> Faults:
-    """The faults of a step; `before` are the revisions that count as those of nodes, by their ids."""
+def rules(
+    trees: Trees,
+    step: Step,
+    ids: dict[int, str],
+    before: Mapping[str, int] = MappingProxyType({}),
+    *,
+    several: bool = False,
+) -> Faults:
+    """The faults of a step; `before` are the revisions that count as those of nodes, by their ids. With `several`
+    edits unique values are judged at their end.
+    """
     faults = Faults()
     if "first" in step and "last" in step:
         faults.add("BAD_USER_INPUT")  # by the schema, before anything else of the input is looked at
@@ -95,6 +104,8 @@ def rules(trees: Trees, step: Step, ids: dict[int, str], before: Mapping[str, in
     RULES[step["do"]](trees, step, node, faults)
     if step["do"] in ("create", "update"):
         _content_rules(step, node, faults)
+    if not several and _is_sku_taken(trees, step, node):
+        faults.below.append(Fault(("TAKEN",), ("attributes", step["level"].lower(), "sku")))
     id = sent_id(step, ids)
     if id and f"thing:{id}" in trees.nodes:
         faults.add("ALREADY_EXISTS", "id")
@@ -127,6 +138,11 @@ def _content_rules(step: Step, node: Node | None, faults: Faults) -> None:
     for name, is_broken in broken.items():
         if is_broken:
             faults.add("BAD_USER_INPUT", "attributes", level.lower(), name)
+
+
+def _is_sku_taken(trees: Trees, step: Step, node: Node | None) -> bool:
+    """Whether another node has the unique value that a step gives: "`TAKEN` at its field" (attributes.md)."""
+    return any(other is not node for other in trees.with_sku(step.get("values", {}).get("sku")))
 
 
 def _key_rules(key: str, faults: Faults) -> bool:

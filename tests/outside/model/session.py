@@ -81,6 +81,7 @@ class Session:
     def _rejected(self, faults: Faults, payload: Any, errors: list[Any]) -> None:
         if payload is not None or not faults.agree(errors):
             self.wrong(promises.FAULTS, str(faults), errors or payload)
+        self.counts["unique values that others have"] += any(one["extensions"]["code"] == "TAKEN" for one in errors)
 
     def _dry(self, step: Step, payload: Any, errors: list[Any]) -> None:
         promise = promises.FORECAST

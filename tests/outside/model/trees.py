@@ -43,6 +43,11 @@ class Trees:
                 return None
         return self.nodes[here] if here else None
 
+    def with_sku(self, sku: str | None) -> list[Node]:
+        """The nodes with a unique value; it "compares exactly", in NFC (attributes.md)."""
+        found = [node for node in self.nodes.values() if sku is not None and node["values"].get("sku") is not None]
+        return [node for node in found if normal(node["values"]["sku"]) == normal(str(sku))]
+
     def keys(self, node: Node) -> list[str]:
         return [above["key"] for above in [*self.ancestors(node), node]]
 

@@ -60,12 +60,14 @@ MOMENTS = (
     "2024-02-29T00:00:00-11:00", "2026-10-05T12:30:00.123456Z",
 )  # fmt: skip
 SITES = ("https://example.com/a", "http://example.com/?q=%2F&x=1#y", "https://example.com/" + "p" * 1000)
+# Values of which each belongs to one node, of whatever level.
+SKUS = ("", "A", "a", "é", "e\u0301", "Å", "\u212b", "s" * 600, *[f"sku-{number}" for number in range(60)])
 STATES = ("OPEN", "CLOSED", "null_", "WAITING")
 SIZES = ("SMALL", "LARGE")
 MONEY = (("12.50", "EUR"), ("0", "JPY"), ("-3.99", "USD"), ("99999999999999999999.99", "CHF"))
 
 # The kind of each attribute of the class file, in its order. A kind in brackets is a list of it.
-COMMON = {"note": "text"}
+COMMON = {"note": "text", "sku": "text"}
 BOX = {
     "text": "text", "requiredFlag": "flag", "small": "int", "large": "long", "ratio": "float", "exact": "decimal",
     "day": "day", "moment": "moment", "site": "site", "state": "state", "size": "size", "price": "money",
@@ -82,7 +84,7 @@ DEFAULTS: dict[str, Values] = {"BOX": {"requiredFlag": True, "size": "SMALL"}, "
 CHOICES: dict[str, tuple[Any, ...]] = {
     "text": TEXTS, "title": TITLES, "flag": (True, False), "int": INTS, "long": LONGS, "float": FLOATS,
     "decimal": DECIMALS, "day": DAYS, "moment": MOMENTS, "site": SITES, "state": STATES, "size": SIZES,
-    "grade": (0, 5, 9), "latitude": (-90.0, -33.9, 0.0, 41.25, 41.26, 48.2, 89.999, 90.0),
+    "sku": SKUS, "grade": (0, 5, 9), "latitude": (-90.0, -33.9, 0.0, 41.25, 41.26, 48.2, 89.999, 90.0),
     "longitude": (-180.0, -95.94, 0.0, 16.37, 16.4, 179.99, 180.0),
 }  # fmt: skip
 
@@ -117,7 +119,7 @@ def some_values(chance: random.Random, level: str, *, clear: bool) -> Values:
     found: Values = {}
     for name in chance.sample(sorted(kinds), min(len(kinds), chance.choice((0, 1, 2, 3, 6, 29)))):
         cleared = clear and chance.random() < 0.2 and name != "title"
-        found[name] = None if cleared else some_value(chance, kinds[name])
+        found[name] = None if cleared else some_value(chance, "sku" if name == "sku" else kinds[name])
     return found
 
 
