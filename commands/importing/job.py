@@ -36,7 +36,7 @@ from store.transfer.by_id import RowsById, names_in
 from store.transfer.formats.cells import PLAIN, CellFormat
 from store.transfer.formats.csv import Dialect, delimiter_named
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
-from store.transfer.load import LoadResult, count_pruned, delete_nodes, load, load_version, prepare
+from store.transfer.load import LoadResult, check_made, count_pruned, load, load_version, prepare
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan, NodesOf
 from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched, tree_by
@@ -200,6 +200,7 @@ class ImportJob:
                 self._read(exact)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self.plan.versions or self.plan.deleted)
+            await check_made(store, self.plan)
             if self.prune and not (self.given.params["prune_all"] or self.dry_run):
                 await self._look_at_removals(store)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
@@ -210,8 +211,8 @@ class ImportJob:
                         await load_version(target, version, self.outcome)
                         meter(1)
                 with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
-                    await load(target, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
-                self._kept = await delete_nodes(target, self.plan, self.outcome)
+                    options: Any = {"prune": self.prune, "dry_run": self.dry_run, "on_nodes": meter}
+                    self._kept = await load(target, self.plan, self.outcome, **options)
 
     async def _look_at_removals(self, store: Store) -> None:
         """Compare the whole file before anything is written; raises BadInput where too many nodes would be removed."""

@@ -14,7 +14,7 @@ a level's recipe, whose names are all that the attribute has had since. So whoev
 all names that a class gives the attribute, and the marker, which says which of them counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import NamedTuple
 from unicodedata import normalize
@@ -126,14 +126,10 @@ class UniqueKind(NodeKind):
         return None
 
     def items(self, recipe: Recipe, node: Located) -> list[Item]:
-        record, found = node.record, dict[Key, Item]()
-        for part, names in recipe.level(record.level).numbers.items():
-            value = next((record.attributes[one] for one in names if one in record.attributes), None)
-            if isinstance(value, str | int) and not isinstance(value, bool):
-                key = _key(recipe.hierarchy, part, _text(value))
-                at = f"{record.pk[len(recipe.hierarchy) + 1 :]}{record.sk}"
-                found[key] = {"pk": key.pk, "sk": key.sk, "id": record.id, "at": at}
-        return [*found.values()]
+        record = node.record
+        at = f"{record.pk[len(recipe.hierarchy) + 1 :]}{record.sk}"
+        found = unique_values(recipe, record.level, record.attributes)
+        return [{"pk": key.pk, "sk": key.sk, "id": record.id, "at": at} for key in found]
 
     def owner(self, item: Item) -> str | None:
         return str(item.get("id")) if str(item["pk"]).startswith(f"{self.name}/") else None
@@ -157,6 +153,17 @@ class UniqueKind(NodeKind):
 def unique_attributes(hierarchy: Hierarchy, level: str) -> list[Attribute]:
     """The attributes of a level of whose values each belongs to one node."""
     return [one for one in hierarchy.any_level(level).attributes.values() if one.unique]
+
+
+def unique_values(recipe: Recipe, level: str, attributes: Mapping[str, Value]) -> dict[Key, UniqueValue]:
+    """The values of a node of which it has items, by their keys."""
+    found = dict[Key, UniqueValue]()
+    for part, names in recipe.level(level).numbers.items():
+        value = next((attributes[one] for one in names if one in attributes), None)
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            text = _text(value)
+            found[_key(recipe.hierarchy, part, text)] = UniqueValue(recipe.hierarchy, names, text)
+    return found
 
 
 def names_of(attribute: Attribute) -> Names:
