@@ -155,6 +155,11 @@ def unique_attributes(hierarchy: Hierarchy, level: str) -> list[Attribute]:
     return [one for one in hierarchy.any_level(level).attributes.values() if one.unique]
 
 
+def unique_by_name(hierarchy: Hierarchy) -> dict[str, Attribute]:
+    """The unique attributes of all levels by their present names."""
+    return {one.name: one for level in hierarchy.levels for one in unique_attributes(hierarchy, level)}
+
+
 def unique_values(recipe: Recipe, level: str, attributes: Mapping[str, Value]) -> dict[Key, UniqueValue]:
     """The values of a node of which it has items, by their keys."""
     found = dict[Key, UniqueValue]()

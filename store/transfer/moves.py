@@ -272,8 +272,8 @@ async def _scratch_items(store: Store, plan: ImportPlan) -> AsyncIterator[Sequen
     if (marker := await read_marker(store, name)) and (part := marker.parts.get(UniqueKind.name)):
         yield [replace(marker, parts={UniqueKind.name: part}).put().item]
         every = [tree for one in (plan, *plan.versions.values()) for tree in one.trees.values()]
-        async for nodes in in_chunks([node for tree in every for node in tree.nodes.values()], PAGE_ITEMS):
-            keys = [key for node in nodes for key in unique_values(part.recipe, node.level, node.values)]
+        async for page in in_chunks([node for tree in every for node in tree.nodes.values()], PAGE_ITEMS):
+            keys = [key for node in page for key in unique_values(part.recipe, node.level, node.values)]
             yield await store.get(keys, reads, strong=True)
     for pk in trees:
         await wait_for_moves(store, pk, reads)

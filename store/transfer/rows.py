@@ -16,7 +16,6 @@ from store.model.keys import (
     MAX_SEGMENTS,
     MAX_SORT_KEY_BYTES,
     Key,
-    Path,
     encode_segment,
     node_key,
     path_of,
@@ -95,8 +94,8 @@ class Rejection(NamedTuple):
 
 
 TextRows = Iterator[tuple[str, Row | Rejection]]  # the rows of a file in its order, each with its text
-AskedNodes = Sequence[tuple[str, Callable[[Path, str], Row | Rejection]]]  # ids, each with the row at a path and level
-NodesOf = Callable[[Row], AskedNodes]  # the nodes of a row that is for the stored nodes of its ids; raises BadInput
+AskedNodes = Sequence[tuple[str, Callable[[Record], Row | Rejection]]]  # ids or values, each with the row of its node
+NodesOf = Callable[[Row], AskedNodes]  # the nodes of a row that is for stored nodes; raises BadInput
 
 
 @dataclass(eq=False)
