@@ -14,12 +14,13 @@ from resolvers.session.request import Request
 from store.connect import opened
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, quantity, shorten
-from store.metadata.history import current_key
+from store.kinds.unique import UniqueValue, unique_by_name
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Path, id_key, node_key, path_of
+from store.model.keys import Path, node_key
 from store.model.paths import format_path, parse_path
 from store.model.records import Counts, Record, checked_id
 from store.reading import wait_for_moves
+from store.transfer.by_id import find_nodes
 from store.writing.edit import Named
 from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Policy
@@ -31,9 +32,13 @@ MAX_SHOWN_CHARACTERS = 200  # of a path
 def delete(
     hierarchy: HierarchyName,
     path: Annotated[
-        str | None, typer.Argument(help="Path of the node, such as US/NE/Omaha; or --id.", metavar="PATH")
+        str | None, typer.Argument(help="Path of the node, such as US/NE/Omaha; or --id, --by.", metavar="PATH")
     ] = None,
     node_id: Annotated[str | None, typer.Option("--id", help="Id of the node, in the place of its path.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Unique value of the node, such as sku=TV-48, for its path.", metavar="NAME=VALUE"),
+    ] = None,
     policy: Annotated[
         Literal["refuse", "cascade", "reparent"],
         typer.Option(
@@ -58,12 +63,12 @@ def delete(
     Example: clade delete location US/NE --policy cascade --dry-run
     """
     definition, url = hierarchy_named(hierarchy), store_url(store)
-    if (path is None) == (node_id is None):
-        raise typer.BadParameter("give either the path of the node or --id.", param_hint="PATH")
+    if [path, node_id, by].count(None) != 2:
+        raise typer.BadParameter("give either the path of the node, or --id, or --by.", param_hint="PATH")
     place, children = None if path is None else parse_path(path), Policy(policy)
 
     async def find(store: Store) -> Record:
-        return await _tried(store, definition, place or await _path_of_id(store, definition, node_id), children)
+        return await _tried(store, definition, place or await _path_of(store, definition, node_id, by), children)
 
     record = with_store(opened(url), find)
     deleted = by_level(definition, _counts(record, children))
@@ -80,13 +85,23 @@ def delete(
     say(f"{'would be ' if dry_run else ''}deleted: {nodes}")
 
 
-async def _path_of_id(store: Store, hierarchy: Hierarchy, node_id: str | None) -> Path:
-    """The path of the node with an id, with or without the prefix of its hierarchy. Raises BadInput."""
-    bare = checked_id((node_id or "").removeprefix(f"{hierarchy.name}:"))
-    (item,) = await store.get([id_key(f"{hierarchy.name}:{bare}")], ReadUsage(), strong=True)
-    if (key := current_key(item)) is None:
-        raise BadInput(f'{hierarchy.name} has no node with the id "{shorten(bare)}".')
-    return path_of(*key)
+async def _path_of(store: Store, hierarchy: Hierarchy, node_id: str | None, by: str | None) -> Path:
+    """The path of the node with an id, with or without the prefix of its hierarchy, or with a unique value. Raises
+    BadInput.
+    """
+    known, attribute = unique_by_name(hierarchy), None
+    if by is None:
+        name, value = "id", checked_id((node_id or "").removeprefix(f"{hierarchy.name}:"))
+    else:
+        name, equals, text = by.partition("=")
+        if (attribute := known.get(name)) is None or not equals:
+            names = ", ".join([f"{one}=VALUE" for one in known]) or "for unique attributes, which it has not"
+            raise BadInput(f"--by of {hierarchy.name} is {names}; not {shorten(by)}.")
+        value = UniqueValue.of(hierarchy.name, attribute, attribute.parse(text)).value
+    found = await find_nodes(store, hierarchy, attribute, [value], ReadUsage())
+    if value not in found:
+        raise BadInput(f'{hierarchy.name} has no node with the {name} "{shorten(value)}".')
+    return found[value].path
 
 
 async def _tried(store: Store, hierarchy: Hierarchy, path: Path, policy: Policy) -> Record:

@@ -14,6 +14,8 @@ from typing import BinaryIO, NamedTuple
 import typer
 
 from store.errors import BadInput, shorten, shown_address
+from store.kinds.unique import unique_by_name
+from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.csv import Dialect, csv_table, looks_like_table
 from store.transfer.formats.json import LINE_ENDINGS, geojson_table, json_table, lines_table
@@ -41,14 +43,18 @@ _NOT_BY_ID = {
 }
 
 
-def by_id_column(text: str, params: Mapping[str, object]) -> str:
-    """The column of ids that `--by` names. Raises BadInput beside options that contradict it."""
+def by_column(hierarchy: Hierarchy, text: str, params: Mapping[str, object]) -> tuple[str, Attribute | None]:
+    """The column that `--by` names, and the unique attribute of its values, None for ids. Raises BadInput beside
+    options that contradict it.
+    """
     what, equals, column = map(str.strip, text.partition("="))
-    if what != "id" or (equals and not column):
-        raise BadInput(f"--by is id or id=COLUMN, not {shorten(text)}.")
+    known = unique_by_name(hierarchy)
+    if (what != "id" and what not in known) or (equals and not column):
+        names = "".join([f", {name} or {name}=COLUMN" for name in known])
+        raise BadInput(f"--by is id or id=COLUMN{names}, not {shorten(text)}.")
     if contradiction := next((way for name, way in _NOT_BY_ID.items() if params[name]), None):
-        raise BadInput(f"--by id changes stored nodes where they are, and excludes {contradiction}.")
-    return column or "id"
+        raise BadInput(f"--by {what} changes stored nodes where they are, and excludes {contradiction}.")
+    return column or what, None if what == "id" else known[what]
 
 
 STDIN = "-"

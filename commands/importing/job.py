@@ -19,7 +19,7 @@ import typer
 from commands import interrupt
 from commands.common import ask, progress, store_url
 from commands.importing.describe import DESCRIBED_ROWS, Given, check_rejections, check_sample, describe_file
-from commands.importing.files import FileOptions, Source, by_id_column, check_address, shape_of_file, source_at
+from commands.importing.files import FileOptions, Source, by_column, check_address, shape_of_file, source_at
 from commands.importing.tables import NO_TEMPLATE, SCHEME, describe_table, item_columns, skipped, table_at
 from commands.interrupt import interruptible
 from commands.output import by_level, print_json, say
@@ -36,7 +36,7 @@ from store.transfer.by_id import RowsById, names_in
 from store.transfer.formats.cells import PLAIN, CellFormat
 from store.transfer.formats.csv import Dialect, delimiter_named
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
-from store.transfer.load import LoadResult, count_pruned, delete_nodes, load, load_version, prepare
+from store.transfer.load import LoadResult, check_made, count_pruned, load, load_version, prepare
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan, NodesOf
 from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched, tree_by
@@ -150,7 +150,8 @@ class ImportJob:
     async def _read_by_id(self, store: Store, nodes_of: NodesOf) -> None:
         """Make the plan of rows that are for the stored nodes of their ids."""
         self.plan = self.new_plan()
-        rows, rows_by_id = self.shape.rows(), RowsById(self.plan, nodes_of, are_unique=not self.language)
+        rows, attribute = self.shape.rows(), None if self.language else self.shape.given.by_value
+        rows_by_id = RowsById(self.plan, nodes_of, not self.language, attribute)
         with progress("Reading", "rows") as meter:
             while page := [*islice(rows, DESCRIBED_ROWS)]:
                 await rows_by_id.take(store, page)
@@ -200,6 +201,7 @@ class ImportJob:
                 self._read(exact)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self.plan.versions or self.plan.deleted)
+            await check_made(store, self.plan)
             if self.prune and not (self.given.params["prune_all"] or self.dry_run):
                 await self._look_at_removals(store)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
@@ -210,8 +212,8 @@ class ImportJob:
                         await load_version(target, version, self.outcome)
                         meter(1)
                 with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
-                    await load(target, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
-                self._kept = await delete_nodes(target, self.plan, self.outcome)
+                    options: Any = {"prune": self.prune, "dry_run": self.dry_run, "on_nodes": meter}
+                    self._kept = await load(target, self.plan, self.outcome, **options)
 
     async def _look_at_removals(self, store: Store) -> None:
         """Compare the whole file before anything is written; raises BadInput where too many nodes would be removed."""
@@ -352,16 +354,16 @@ def is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
         return file.read(len(rejected.mark)) in (b"", rejected.mark)
 
 
-def _file_options(params: Mapping[str, Any], taken: Collection[Guess] = ()) -> FileOptions:
+def _file_options(hierarchy: Hierarchy, params: Mapping[str, Any], taken: Collection[Guess] = ()) -> FileOptions:
     """The options about a file, with the guesses that are confirmed; a description adds some to the parameters."""
     lists = [params[name] or [] for name in ("levels", "names", "ids", "attributes", "case_insensitive", "names_in")]
     dialect = Dialect(params["encoding"], delimiter_named(params["delimiter"]), params["quote"])
     cells = CellFormat.of(params["nulls"] or [], params["numbers"], params["fill_down"] or [])
     names_of_columns = tuple([name.strip() for name in next(csv.reader([params["column_names"] or ""]), [])])
-    by_id = None if params["by"] is None else by_id_column(params["by"], params)
+    by_id, by_value = (None, None) if params["by"] is None else by_column(hierarchy, params["by"], params)
     return FileOptions(
         ColumnOptions(*lists), cells, tree_by(params["tree"]), by_id, taken, params["ignore_unknown"],
-        dialect, params["sheet"], params["header_row"], names_of_columns,
+        by_value, dialect, params["sheet"], params["header_row"], names_of_columns,
     )  # fmt: skip
 
 
@@ -374,10 +376,10 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
     if params["names_only"] is not None and any(params[name] for name in ("prune", "prune_all", "moves", "describe")):
         raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out.")
     if params["by"] is not None:
-        by_id_column(params["by"], params)
+        by_column(hierarchy, params["by"], params)
     if params["as_json"] and params["describe"]:
         raise BadInput("--describe prints text; leave --json out.")
-    job, address, options = ImportJob(given, hierarchy), params["file"], _file_options(params)
+    job, address, options = ImportJob(given, hierarchy), params["file"], _file_options(hierarchy, params)
     job.moves = job.moves or (options.tree is not None and options.tree.shape == "parent" and not job.language)
     if options.tree and params["level_ids"]:
         raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
@@ -390,7 +392,7 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
     with source_at(address) as source:
 
         def attempt() -> None:
-            options = _file_options(params, job.taken)
+            options = _file_options(hierarchy, params, job.taken)
             if params["describe"]:
                 return describe_file(given, job.new_plan(), source, options)
             try:
@@ -440,7 +442,7 @@ def _import_table(job: ImportJob, options: FileOptions) -> None:
         )
     skipped(params)  # a wrong option costs no read
     if options.by_id:
-        raise BadInput("--by id needs a file with ids, not a DynamoDB table; import the table by its keys.")
+        raise BadInput("--by needs a file, not a DynamoDB table; import the table by its keys.")
     if options.tree and texts:
         raise BadInput("--key and --tree-by are two ways to say the tree; give one of them.")
     is_given = bool(texts or options.columns.levels or options.tree)

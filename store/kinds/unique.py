@@ -130,14 +130,10 @@ class UniqueKind(NodeKind):
         return None
 
     def items(self, recipe: Recipe, node: Located) -> list[Item]:
-        record, found = node.record, dict[Key, Item]()
-        for part, names in recipe.level(record.level).numbers.items():
-            value = next((record.attributes[one] for one in names if one in record.attributes), None)
-            if isinstance(value, str | int) and not isinstance(value, bool):
-                key = _key(recipe.hierarchy, part, _text(value))
-                at = f"{record.pk[len(recipe.hierarchy) + 1 :]}{record.sk}"
-                found[key] = {"pk": key.pk, "sk": key.sk, "id": record.id, "at": at}
-        return [*found.values()]
+        record = node.record
+        at = f"{record.pk[len(recipe.hierarchy) + 1 :]}{record.sk}"
+        found = unique_values(recipe, record.level, record.attributes)
+        return [{"pk": key.pk, "sk": key.sk, "id": record.id, "at": at} for key in found]
 
     def owner(self, item: Item) -> str | None:
         kind, _, rest = str(item["pk"]).partition("/")
@@ -165,6 +161,22 @@ def given_values(hierarchy: Hierarchy, level: str, values: Mapping[str, Value]) 
     """The unique ones of the values that a node of a level gets."""
     found = hierarchy.any_level(level).unique if values else ()
     return [UniqueValue.of(hierarchy.name, one, values[one.name]) for one in found if values.get(one.name) is not None]
+
+
+def unique_by_name(hierarchy: Hierarchy) -> dict[str, Attribute]:
+    """The unique attributes of all levels by their present names."""
+    return {one.name: one for level in hierarchy.levels for one in unique_attributes(hierarchy, level)}
+
+
+def unique_values(recipe: Recipe, level: str, attributes: Mapping[str, Value]) -> dict[Key, UniqueValue]:
+    """The values of a node of which it has items, by their keys."""
+    found = dict[Key, UniqueValue]()
+    for part, names in recipe.level(level).numbers.items():
+        value = next((attributes[one] for one in names if one in attributes), None)
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            text = _text(value)
+            found[_key(recipe.hierarchy, part, text)] = UniqueValue(recipe.hierarchy, names, text)
+    return found
 
 
 def names_of(attribute: Attribute) -> Names:

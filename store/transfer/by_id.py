@@ -1,7 +1,9 @@
-"""Rows by ids: rows that name stored nodes by their ids, whatever the paths of these are, become rows with paths.
+"""Rows by ids or by unique values: rows that name stored nodes so, whatever the paths of these are, become rows with
+paths.
 
 The ids of a page of rows are looked up together: on DynamoDB by a BatchGetItem for the id records of each hundred, and
-another one for their nodes, whose levels say what the cells are. An id costs two read units so. A node that is read
+another one for their nodes, whose levels say what the cells are. The items of values take the place of id records; of
+nodes that have moved since, these are read, too. An id or a value costs two read units so. A node that is read
 with its whole tree costs a quarter of one, but a file of few ids must not read a large hierarchy, nor keep the places
 of all its nodes in memory; and how many rows there are is known at the end only. In memory are a page and the plan.
 """
@@ -11,34 +13,79 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from store.engine import ReadUsage, Store
-from store.errors import BadInput
+from store.errors import BadInput, shorten
+from store.kinds.unique import Holder, UniqueKind, UniqueValue
 from store.metadata.history import current_key
-from store.model.keys import Key, Path, id_key
+from store.model.attributes import Attribute
+from store.model.hierarchy import Hierarchy
+from store.model.keys import Key, id_key
 from store.model.names import NAMES, checked_name
 from store.model.paths import checked_segment, visible_key
 from store.model.records import Record, checked_id
+from store.reading import read_marker
 from store.transfer.diff import bare_id
 from store.transfer.rows import AskedNodes, ImportPlan, NodesOf, Part, Rejection, Row, given_id
 
 
+async def find_nodes(
+    store: Store, hierarchy: Hierarchy, attribute: Attribute | None, names: Sequence[str], reads: ReadUsage
+) -> dict[str, Record]:
+    """The nodes that have these ids, or these values of a unique attribute. Raises NotIndexed where not all are known.
+
+    What is not where the first read has it is read again once.
+    """
+    found, left = dict[str, Record](), names
+    for _ in range(2):
+        ids, hints = {one: f"{hierarchy.name}:{one}" for one in left}, dict[str, tuple[str, Key]]()
+        values = {one: UniqueValue.of(hierarchy.name, attribute, one) for one in left if attribute}
+        if values:
+            marker = await read_marker(store, hierarchy.name)
+            keys = [one.key(hierarchy, marker.made(UniqueKind.name) if marker else None) for one in values.values()]
+            items = await store.get(keys, reads, strong=True)
+            holders = {one: Holder.of(item) for one, item in zip(values, items, strict=True) if item is not None}
+            hints = {one: (holder.id, holder.key(hierarchy.name)) for one, holder in holders.items()}
+            found |= await _at(store, hints, values, reads)
+            ids = {one: full_id for one, (full_id, _) in hints.items() if one not in found}
+        items = await store.get([id_key(one) for one in ids.values()], reads, strong=True)
+        places = {one: (ids[one], key) for one, item in zip(ids, items, strict=True) if (key := current_key(item))}
+        found |= await _at(store, places, values, reads)
+        left = [one for one in {**hints, **places} if one not in found]
+    return found
+
+
+async def _at(
+    store: Store, places: Mapping[str, tuple[str, Key]], values: Mapping[str, UniqueValue], reads: ReadUsage
+) -> dict[str, Record]:
+    """The nodes that are at these places, each with its full id, and have these values."""
+    items = await store.get([key for _, key in places.values()], reads, strong=True)
+    records = {one: Record.of(item) for one, item in zip(places, items, strict=True) if item is not None}
+    return {
+        one: record
+        for one, record in records.items()
+        if record.id == places[one][0] and (one not in values or values[one].is_of(record))
+    }
+
+
 @dataclass
 class RowsById:
-    """Adds rows to a `plan`, for the stored nodes that have their ids; nothing is created.
+    """Adds rows to a `plan`, for the stored nodes that have their ids, or their values of a unique `attribute`; nothing
+    is created.
 
-    `nodes_of` returns the nodes of a row, and raises BadInput. Where ids `are_unique`, all rows with the same id are
+    `nodes_of` returns the nodes of a row, and raises BadInput. Where ids `are_unique`, all rows with the same one are
     rejected.
     """
 
     plan: ImportPlan
     nodes_of: NodesOf
     are_unique: bool = False
+    attribute: Attribute | None = None
     _reads: ReadUsage = field(default_factory=ReadUsage)
 
     def __post_init__(self) -> None:
         self.plan.creates = self.plan.level_ids = False  # the ids have their levels
 
     async def take(self, store: Store, rows: Sequence[Row | Rejection]) -> None:
-        """Add a page of rows; those with other ids are rejected."""
+        """Add a page of rows; those with other ids are rejected. Raises NotIndexed where not all values are known."""
         asked: list[tuple[int, AskedNodes | Rejection]] = []
         for row in rows:
             try:
@@ -46,56 +93,46 @@ class RowsById:
             except BadInput as error:
                 asked.append((row.number, Rejection(row.number, str(error))))
         ids = dict.fromkeys(node_id for _, nodes in asked if not isinstance(nodes, Rejection) for node_id, _ in nodes)
-        found = await self._find(store, [*ids])
+        found = await find_nodes(store, self.plan.hierarchy, self.attribute, [*ids], self._reads)
         for number, nodes in asked:
             if nodes:
                 self.plan.take(nodes if isinstance(nodes, Rejection) else self._row(number, nodes, found))
             else:
                 self.plan.rows += 1
 
-    async def _find(self, store: Store, ids: Sequence[str], *, is_repeated: bool = False) -> dict[str, Record]:
-        """The nodes that have these ids."""
-        keys = [id_key(f"{self.plan.hierarchy.name}:{one}") for one in ids]
-        items = await store.get(keys, self._reads, strong=True)
-        places = {one: key for one, item in zip(ids, items, strict=True) if (key := current_key(item))}
-        nodes = await store.get([*places.values()], self._reads, strong=True)
-        records = {one: Record.of(item) for one, item in zip(places, nodes, strict=True) if item is not None}
-        found = {one: record for one, record in records.items() if bare_id(record) == one}
-        moved = [one for one in places if one not in found]  # between the two reads
-        return found | await self._find(store, moved, is_repeated=True) if moved and not is_repeated else found
-
     def _row(self, number: int, nodes: AskedNodes, found: Mapping[str, Record]) -> Row | Rejection:
         """The row of its nodes with their paths."""
-        rows: list[Row] = []
-        for node_id, row_at in nodes:
-            if (record := found.get(node_id)) is None:
-                return Rejection(number, f"No node has the id {node_id}; import it with its path first.")
-            if self.are_unique and (repeated := self._repeated(number, node_id, record.key)):
+        rows, name = list[Row](), self.attribute.name if self.attribute else "id"
+        for asked, row_of in nodes:
+            if (record := found.get(asked)) is None:
+                end = "." if self.attribute else "; import it with its path first."
+                return Rejection(number, f"No node has the {name} {shorten(asked)}{end}")
+            if self.are_unique and (repeated := self._repeated(number, f"{name} {shorten(asked)}", record)):
                 return repeated
             try:
-                row = row_at(record.path, record.level)
+                row = row_of(record)
             except BadInput as error:
                 row = Rejection(number, str(error))
             if isinstance(row, Rejection):
-                self.plan.rejected_ids.setdefault(node_id, number)
+                self.plan.rejected_ids.setdefault(bare_id(record), number)
                 return row
             rows.append(row)
         first, *others = rows
         return first._replace(others=others)
 
-    def _repeated(self, number: int, node_id: str, key: Key) -> Rejection | None:
-        """The rejection of a row whose id a former one has, which is taken out of the plan; None for the first one."""
-        plan, tree = self.plan, self.plan.trees.use(key.pk)
+    def _repeated(self, number: int, name: str, record: Record) -> Rejection | None:
+        """The rejection of a row whose node an earlier one has, which is taken out of the plan; None for the first."""
+        plan, tree, node_id = self.plan, self.plan.trees.use(record.pk), bare_id(record)
         if not (first := plan.ids.get(node_id) or plan.rejected_ids.get(node_id)):
             return None
-        if tree.nodes.pop(key.sk, None) is not None:
+        if tree.nodes.pop(record.sk, None) is not None:
             plan.nodes -= 1
-            plan.rejections.append(Rejection(first, _twice(node_id, number)))
-        return Rejection(number, _twice(node_id, first))
+            plan.rejections.append(Rejection(first, _twice(name, number)))
+        return Rejection(number, _twice(name, first))
 
 
-def _twice(node_id: str, other: int) -> str:
-    return f"Row {other} has the id {node_id}, too; write one row for each id."
+def _twice(name: str, other: int) -> str:
+    return f"Row {other} has the {name}, too; write one row for each {name.partition(' ')[0]}."
 
 
 def names_in(language: str, *, level_ids: bool) -> NodesOf:
@@ -112,11 +149,12 @@ def names_in(language: str, *, level_ids: bool) -> NodesOf:
             if part.id and (part.name or "name" not in part.columns):
                 name = checked_name(part.name) or visible_key(checked_segment(key))
                 node_id = checked_id(given_id(part, of_level=level_ids))
-                found.append((node_id, partial(_named, row.number, node_id, {language: name})))
+                found.append((node_id, partial(_named, row.number, {language: name})))
         return found
 
     return nodes_of
 
 
-def _named(number: int, node_id: str, names: Mapping[str, str], path: Path, level: str) -> Row:
-    return Row(number, path, [Part(level, id=node_id, attributes={NAMES: names}, undefined={})], is_exact=True)
+def _named(number: int, names: Mapping[str, str], record: Record) -> Row:
+    part = Part(record.level, id=bare_id(record), attributes={NAMES: names}, undefined={})
+    return Row(number, record.path, [part], is_exact=True)

@@ -19,6 +19,8 @@ from store.model.records import Item, Record, check_content
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
 
+Update = tuple[Record, Record]  # a node before and after it
+
 
 @dataclass(slots=True)
 class _OpenNode:
@@ -49,7 +51,8 @@ class TreeDiff:
     is the number of nodes that would be removed if the file did not have them.
     `created` are parents first, those that the file only names in paths included, whose sort keys are `implied`.
     `updated` are old and new state, `removed` children first. An updated record has its next revision, and still the
-    time of the former one. `undeleted` are nodes that stay although the file says that they are no more. `above` are
+    time of the former one; `circles` are updates that belong into one transaction, by the sort key of the first, after
+    which the others follow. `undeleted` are nodes that stay although the file says that they are no more. `above` are
     the table's records of all ancestors of changes, by sort key.
     """
 
@@ -58,7 +61,8 @@ class TreeDiff:
     prune: bool
     created: list[Node] = field(default_factory=list)
     implied: set[str] = field(default_factory=set)
-    updated: list[tuple[Record, Record]] = field(default_factory=list)
+    updated: list[Update] = field(default_factory=list)
+    circles: dict[str, list[Update]] = field(default_factory=dict)
     removed: list[Record] = field(default_factory=list)
     undeleted: list[Key] = field(default_factory=list)
     above: dict[str, Record] = field(default_factory=dict)
@@ -71,6 +75,11 @@ class TreeDiff:
         self._rejected = dict(self.tree.rejected)
         self._rejected_keys = sorted(self._rejected)
         self._rest = [self.tree.nodes[sk] for sk in sorted(self.tree.nodes, reverse=True)]
+
+    @property
+    def levels(self) -> set[str]:
+        """The levels of nodes that are created or updated."""
+        return {node.level for node in self.created} | {new.level for _, new in self.updated}
 
     def add(self, items: Iterable[Item]) -> None:
         for record in map(Record.of, items):

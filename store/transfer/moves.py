@@ -7,7 +7,7 @@ where it is, until its place is free. One that cannot be moved stays, and the im
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
@@ -17,11 +17,12 @@ from store.concurrency import in_chunks
 from store.connect import opened
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, NotFound, WrongLevel
+from store.kinds.unique import UniqueKind, unique_values
 from store.metadata.history import current_key, id_item, key_aside, shown_key, shown_path
 from store.metadata.tree_version import Event
 from store.model.keys import Key, ancestor_keys, id_key, node_key, path_of, subtree, tree_version_key
 from store.model.records import Item, Put, Record
-from store.reading import PAGE_ITEMS, Pages, wait_for_moves
+from store.reading import PAGE_ITEMS, Pages, read_marker, wait_for_moves
 from store.transfer.diff import bare_id, filled_levels
 from store.transfer.load import LoadResult
 from store.transfer.move_plan import MovePlan, Mover, Step
@@ -268,6 +269,12 @@ async def _scratch_items(store: Store, plan: ImportPlan) -> AsyncIterator[Sequen
         trees |= {place.pk for item in items if (place := current_key(item))}
         yield items
     yield await store.get([tree_version_key(name)], reads, strong=True)
+    if (marker := await read_marker(store, name)) and (part := marker.parts.get(UniqueKind.name)):
+        yield [replace(marker, parts={UniqueKind.name: part}).put().item]
+        every = [tree for one in (plan, *plan.versions.values()) for tree in one.trees.values()]
+        async for page in in_chunks([node for tree in every for node in tree.nodes.values()], PAGE_ITEMS):
+            keys = [key for node in page for key in unique_values(part.recipe, node.level, node.values)]
+            yield await store.get(keys, reads, strong=True)
     for pk in trees:
         await wait_for_moves(store, pk, reads)
         yield await store.get([tree_version_key(pk)], reads, strong=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple, Never, cast
 from uuid import uuid4
 
 from store.errors import BadInput, BadPath, quantity, shorten, shown
+from store.kinds.unique import UniqueValue, unique_attributes
 from store.model.attributes import Value
 from store.model.hierarchy import LEVEL_NAME, Hierarchy, Level, Undefined, may_stand, misplaced, undefined_values
 from store.model.keys import (
@@ -15,7 +16,6 @@ from store.model.keys import (
     MAX_SEGMENTS,
     MAX_SORT_KEY_BYTES,
     Key,
-    Path,
     encode_segment,
     node_key,
     path_of,
@@ -94,8 +94,8 @@ class Rejection(NamedTuple):
 
 
 TextRows = Iterator[tuple[str, Row | Rejection]]  # the rows of a file in its order, each with its text
-AskedNodes = Sequence[tuple[str, Callable[[Path, str], Row | Rejection]]]  # ids, each with the row at a path and level
-NodesOf = Callable[[Row], AskedNodes]  # the nodes of a row that is for the stored nodes of its ids; raises BadInput
+AskedNodes = Sequence[tuple[str, Callable[[Record], Row | Rejection]]]  # ids or values, each with the row of its node
+NodesOf = Callable[[Row], AskedNodes]  # the nodes of a row that is for stored nodes; raises BadInput
 
 
 @dataclass(eq=False)
@@ -135,6 +135,8 @@ class ImportPlan:
 
     def __post_init__(self) -> None:
         self.undefined = Undefined(self.hierarchy)
+        self.values: dict[str, int] = {}  # unique ones with their attributes, each with the row that first gives it
+        self._unique = {name: own for name in self.hierarchy.levels if (own := unique_attributes(self.hierarchy, name))}
         self._collisions = Counter[tuple[str, str, str | None]]()  # id, level, that of the other if known
 
     def take(self, row: Row | Rejection) -> None:
@@ -298,6 +300,8 @@ class ImportPlan:
         reasons: list[str] = []
         if part.attributes or part.undefined is not None:
             node.values = self._values(level, part, reasons)
+            if level.name in self._unique:
+                reasons += self._repeated_values(part, node, earlier, found)
         try:
             node.name = checked_name(part.name)
         except BadInput as error:
@@ -331,6 +335,25 @@ class ImportPlan:
         except BadInput as error:
             raise BadInput(_in_column(part, "id", str(error))) from None
         return node_id
+
+    def _unique_values(self, node: Node) -> dict[str, str]:
+        """The unique values of a node, by their attributes with the value."""
+        values = node.values if node.level in self._unique else {}
+        return {
+            f"{one.name} {UniqueValue.of(self.hierarchy.name, one, value).value}": one.name
+            for one in self._unique.get(node.level, ())
+            if (value := values.get(one.name)) is not None
+        }
+
+    def _repeated_values(self, part: Part, node: Node, earlier: Node | None, found: list[Node]) -> Iterator[str]:
+        """The reasons against unique values of a part that other nodes of the file have."""
+        own = {} if earlier is None else self._unique_values(earlier)
+        for value, name in self._unique_values(node).items():
+            if value not in own and (row := self.values.get(value)):
+                reason = f"The {shorten(value)} is that of another node already, in row {row}."
+                yield _in_column(part, name, reason)
+            elif any(one.key != node.key and value in self._unique_values(one) for one in found):
+                yield _in_column(part, name, f"The {shorten(value)} is that of another node in the same row.")
 
     def _level(self, part: Part) -> Level:
         """The level of a part, in upper or lower case; also one that is not defined, where the part allows it."""
@@ -382,6 +405,9 @@ class ImportPlan:
                 earlier.values = {**before, **more}
         if node.id is not None:
             self.ids.setdefault(node.id, node.number)
+        if self._unique:
+            for value in self._unique_values(node):
+                self.values.setdefault(value, node.number)
 
 
 def given_id(part: Part, *, of_level: bool) -> object:

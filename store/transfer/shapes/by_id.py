@@ -1,12 +1,17 @@
-"""Rows that name stored nodes by their ids alone, and say nothing of paths: cells of a table, or objects of JSON."""
+"""Rows that name stored nodes by their ids or by unique values, and say nothing of paths: cells of a table, or objects
+of JSON.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from store.errors import BadInput
+from store.kinds.unique import UniqueValue
+from store.model.attributes import NUMBERS, Kind
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Path
 from store.model.names import NAMES
-from store.model.records import checked_id
+from store.model.records import Record, checked_id
+from store.transfer.diff import bare_id
 from store.transfer.formats.cells import PLAIN, named, typed_text
 from store.transfer.formats.source import JSON_REASON
 from store.transfer.formats.table import Table, TableRow
@@ -20,16 +25,17 @@ PLACE = frozenset(("path", "level", "id"))  # columns that say nothing where the
 
 
 class ById(Shape):
-    """Rows that have an id and values, each of which becomes that of its node, as in a file of paths, once this is
-    known. The column of ids may have any name; those of levels are of other names than their attributes.
+    """Rows that have an id or a unique value, and other values. Each becomes that of its node, as in a file of paths,
+    once this is known. The column may have any name; those of levels are of other names than their attributes.
     """
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)
-        self.column = options.by_id or "id"
+        self.column, self.attribute = options.by_id or "id", options.by_value
+        self.by = self.attribute.name if self.attribute else "id"
         self.by_id, self.is_table = self._node_of, table.values is None
         if table.is_text:
-            raise BadInput("--by id needs a table: CSV, Excel, Parquet, GeoJSON, JSON or JSON lines.")
+            raise BadInput(f"--by {self.by} needs a table: CSV, Excel, Parquet, GeoJSON, JSON or JSON lines.")
         if self.is_table:
             self._read_columns(table.header)
         elif options.cells != PLAIN:
@@ -46,7 +52,8 @@ class ById(Shape):
         self.levels = self.value_columns()
         if self.column not in header:
             raise BadInput(
-                f'The file has no column "{self.column}" of ids; it has {named(header)}. --by id=COLUMN names it.'
+                f'The file has no column "{self.column}" of {"values" if self.attribute else "ids"}; it has '
+                f"{named(header)}. --by {self.by}=COLUMN names it."
             )
         check_table(header, [LevelColumns("", self.column), *self.levels])
         self.given.cells.check(header)
@@ -68,21 +75,28 @@ class ById(Shape):
                 yield text, fields if is_rejected else Rejection(number, "The row is not a JSON object.")
 
     def row(self, number: int, cells: Sequence[object]) -> Row:
-        text = typed_text(cells[self._index], self.column, is_name=True).strip()
-        node_id = None if text in self._nulls else unquoted(text)
-        return Row(number, (), [Part("", id=node_id, attributes={n: cells[one] for n, one in self._others.items()})])
+        cell, kind = cells[self._index], self.attribute.kind if self.attribute else Kind.TEXT
+        text = typed_text(cell, self.column, is_name=kind is Kind.TEXT, is_number=kind in NUMBERS).strip()
+        value: object = None if text in self._nulls else unquoted(text)
+        if value and kind in NUMBERS and isinstance(cell, str):
+            value = self.given.cells.number(text)
+        return Row(number, (), [Part("", id=value, attributes={n: cells[one] for n, one in self._others.items()})])
 
     def _node_of(self, row: Row) -> AskedNodes:
-        """The node of a row. An id in JSON may be a whole number."""
-        node_id = row.parts[0].id
-        if node_id in (None, ""):
-            raise BadInput(f'The row has no id in "{self.column}".')
-        node_id = checked_id(str(node_id) if type(node_id) is int else node_id)
-        return [(node_id, lambda path, level: self._row_at(row, node_id, path, level))]
+        """The node of a row. An id or a text in JSON may be a whole number."""
+        value, attribute = row.parts[0].id, self.attribute
+        if value in (None, ""):
+            raise BadInput(f'The row has no {self.by} in "{self.column}".')
+        is_text = attribute is None or attribute.kind is Kind.TEXT
+        value = str(value) if is_text and type(value) is int else value.strip() if isinstance(value, str) else value
+        if attribute is None:
+            return [(checked_id(value), partial(self._row_of, row))]
+        found = UniqueValue.of(self.hierarchy.name, attribute, attribute.parse(value))
+        return [(found.value, partial(self._row_of, row))]
 
-    def _row_at(self, row: Row, node_id: str, path: Path, level: str) -> Row | Rejection:
-        """The row of a node, by its id, path and level; a field that an object lacks leaves the node as it is."""
-        given = row.parts[0].attributes
+    def _row_of(self, row: Row, record: Record) -> Row | Rejection:
+        """The row of a stored node; a field that an object lacks leaves the node as it is."""
+        given, node_id, path, level = row.parts[0].attributes, bare_id(record), record.path, record.level
         if self.is_table:
             found = self._cells.row(row.number, ["-", level, *given.values()])
             if isinstance(found, Rejection):

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 from store.errors import BadInput
+from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.cells import PLAIN, CellFormat, text_of
 from store.transfer.formats.source import REJECTED_JSON, Guess, RejectedRows
@@ -42,7 +43,7 @@ class TreeBy:
 class RowOptions:
     """What a command says about the rows of a file, and the guesses that are `taken` without a doubt.
 
-    `by_id` is the column of ids by which rows name stored nodes.
+    `by_id` is the column of ids by which rows name stored nodes, or of values of the unique attribute `by_value`.
     """
 
     columns: ColumnOptions = field(default_factory=ColumnOptions)
@@ -51,6 +52,7 @@ class RowOptions:
     by_id: str | None = None
     taken: Collection[Guess] = ()
     ignore_unknown: bool = False
+    by_value: Attribute | None = None
 
 
 class Shape:
