@@ -14,7 +14,7 @@ from resolvers.session.request import Request
 from store.connect import opened
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, quantity, shorten
-from store.kinds.unique import UniqueValue, unique_by_name
+from store.kinds.unique import UniqueValue
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path, node_key
 from store.model.paths import format_path, parse_path
@@ -89,7 +89,7 @@ async def _path_of(store: Store, hierarchy: Hierarchy, node_id: str | None, by: 
     """The path of the node with an id, with or without the prefix of its hierarchy, or with a unique value. Raises
     BadInput.
     """
-    known, attribute = unique_by_name(hierarchy), None
+    known, attribute = hierarchy.unique, None
     if by is None:
         name, value = "id", checked_id((node_id or "").removeprefix(f"{hierarchy.name}:"))
     else:

@@ -14,7 +14,6 @@ from typing import BinaryIO, NamedTuple
 import typer
 
 from store.errors import BadInput, shorten, shown_address
-from store.kinds.unique import unique_by_name
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.csv import Dialect, csv_table, looks_like_table
@@ -48,7 +47,7 @@ def by_column(hierarchy: Hierarchy, text: str, params: Mapping[str, object]) -> 
     options that contradict it.
     """
     what, equals, column = map(str.strip, text.partition("="))
-    known = unique_by_name(hierarchy)
+    known = hierarchy.unique
     if (what != "id" and what not in known) or (equals and not column):
         names = "".join([f", {name} or {name}=COLUMN" for name in known])
         raise BadInput(f"--by is id or id=COLUMN{names}, not {shorten(text)}.")

@@ -64,7 +64,6 @@ class MutationInputs:
         }
         attributes = [one for level in hierarchy.levels.values() for one in level.attributes.values()]
         self._numbers = {one.name: one for one in attributes if one.takes_amounts}
-        self._unique = {one.name: one for one in attributes if one.unique}
         self.types: Mapping[str, Any] = _types(cls, self._attributes(cls), self._addition(cls))
         verbs = {verb: (made | None, f"As {verb}{cls.prefix}{cls.title}.") for verb, made in self.types.items()}
         self.edit: Any = input_type(f"{cls.prefix}{cls.title}Edit", "One of several edits.", verbs, one_of=True)
@@ -183,11 +182,11 @@ class MutationInputs:
                 return Named(field, parse_path(path))
             if node_id is not None:
                 return Named(field, id=str(node_id))
-            for name, attribute in self._unique.items():
+            for name, attribute in self._hierarchy.unique.items():
                 if (value := given.get(camel(name))) is not None:
                     found = attribute.parse(plain_input(value, attribute))
                     return Named.by_value(field, self._hierarchy, attribute, found)
-            ways = ", its ".join(["path", *[one.label for one in self._unique.values()]])
+            ways = ", its ".join(["path", *[one.label for one in self._hierarchy.unique.values()]])
             raise BadValue(f"{field} has no node; give its {ways} or its id.", Rule.REQUIRED)
         return Named(field)
 

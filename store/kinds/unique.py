@@ -163,11 +163,6 @@ def given_values(hierarchy: Hierarchy, level: str, values: Mapping[str, Value]) 
     return [UniqueValue.of(hierarchy.name, one, values[one.name]) for one in found if values.get(one.name) is not None]
 
 
-def unique_by_name(hierarchy: Hierarchy) -> dict[str, Attribute]:
-    """The unique attributes of all levels by their present names."""
-    return {one.name: one for level in hierarchy.levels for one in unique_attributes(hierarchy, level)}
-
-
 def unique_values(recipe: Recipe, level: str, attributes: Mapping[str, Value]) -> dict[Key, UniqueValue]:
     """The values of a node of which it has items, by their keys."""
     found = dict[Key, UniqueValue]()
@@ -175,7 +170,7 @@ def unique_values(recipe: Recipe, level: str, attributes: Mapping[str, Value]) -
         value = next((attributes[one] for one in names if one in attributes), None)
         if isinstance(value, str | int) and not isinstance(value, bool):
             text = _text(value)
-            found[_key(recipe.hierarchy, part, text)] = UniqueValue(recipe.hierarchy, names, text)
+            found[_key(recipe.hierarchy, part, text)] = UniqueValue(recipe.hierarchy, names, text, names[0])
     return found
 
 

@@ -168,6 +168,11 @@ class Hierarchy:
         }
         return replace(self, levels=levels)
 
+    @cached_property
+    def unique(self) -> dict[str, Attribute]:
+        """The unique attributes of all levels by their names."""
+        return {one.name: one for level in self.levels.values() for one in level.unique}
+
     def level(self, name: str) -> Level:
         """The level of this name, present or in the table, in any case; raises BadInput, which lists the levels."""
         if (found := self.find(name)) is not None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Never, cast
 from uuid import uuid4
 
 from store.errors import BadInput, BadPath, quantity, shorten, shown
-from store.kinds.unique import UniqueValue, unique_attributes
+from store.kinds.unique import UniqueValue
 from store.model.attributes import Value
 from store.model.hierarchy import LEVEL_NAME, Hierarchy, Level, Undefined, may_stand, misplaced, undefined_values
 from store.model.keys import (
@@ -136,7 +136,7 @@ class ImportPlan:
     def __post_init__(self) -> None:
         self.undefined = Undefined(self.hierarchy)
         self.values: dict[str, int] = {}  # unique ones with their attributes, each with the row that first gives it
-        self._unique = {name: own for name in self.hierarchy.levels if (own := unique_attributes(self.hierarchy, name))}
+        self._unique = {name: level.unique for name, level in self.hierarchy.levels.items() if level.unique}
         self._collisions = Counter[tuple[str, str, str | None]]()  # id, level, that of the other if known
 
     def take(self, row: Row | Rejection) -> None:
