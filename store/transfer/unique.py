@@ -103,7 +103,7 @@ class UniqueValues:
                 reason = f"The parent of {node} is missing, since row {why} was rejected."
             else:
                 place, name = current_key(items[keys[why.holder]]), why.value.names[0]
-                reason = f"{why.value.label} is that of {path_text(*place) if place else 'another node'}"
+                reason = f"{why.value.text} is that of {path_text(*place) if place else 'another node'}"
                 way = f"import a file that gives that node another {name} or none, or change it by --by {name}."
                 reason = (
                     f"The version of {node} is not imported, since {reason}." if are_versions else f"{reason}; {way}"
@@ -163,7 +163,7 @@ def _too_large(tree: Tree, sk: str, wants: Mapping[str, Wanted], size: int) -> R
     giver, one = next(iter(wants.items()))
     place, name = path_text(tree.pk, giver), one.value.names[0]
     reason = (
-        f"{one.value.label} is that of {place}, and {size:,} rows pass their values on in a circle, which is more than "
+        f"{one.value.text} is that of {place}, and {size:,} rows pass their values on in a circle, which is more than "
         f"one transaction holds; import the file with an empty {name} in one of them first, then as it is."
     )
     return Rejection(tree.nodes[sk].number, reason)
