@@ -57,11 +57,11 @@ class _Scan:
 def check(hierarchy: OptionalHierarchy = None, as_json: AsJson = False, store: StoreUrl = None) -> None:
     """Check that the table is consistent, and print each finding.
 
-    It verifies parents, ids, counts, revisions, tree versions, change logs, redirects and search items, and that
-    the engine has transactions. The whole table is read; servers may write meanwhile. The exit status is 1 if there
-    are findings. It also counts stored attributes and levels that no class defines, values under former names, and
-    values that break a rule; of these, only an undefined level is a finding. Stored nodes of hierarchies that are not
-    served are counted, too. JSON has a line for each finding, and the summary as its last line.
+    It verifies parents, ids, counts, revisions, tree versions, change logs, redirects and items of search and unique
+    values, and that the engine has transactions. The whole table is read; servers may write meanwhile. The exit status
+    is 1 if there are findings. It also counts stored attributes and levels that no class defines, values under former
+    names, and values that break a rule; of these, only an undefined level is a finding. Stored nodes of hierarchies
+    that are not served are counted, too. JSON has a line for each finding, and the summary as its last line.
 
     Example: clade check location
     """
@@ -108,8 +108,9 @@ def _print_outcome(scan: _Scan, findings: int, done: Check, unserved: list[tuple
 def repair(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
     """Repair derived data, and print each repair.
 
-    Derived data are counts, levels of ancestors, keys, id records, tree versions and search items. After `search=` or
-    `location=` was added to a hierarchy with nodes, a repair writes their search items. A large move that a server left
+    Derived data are counts, levels of ancestors, keys, id records, tree versions and items of search and unique values.
+    After `search=`, `location=` or `unique=` was added to a hierarchy with nodes, a repair writes their items. Of a
+    value that two nodes have it prints both, and leaves it. A large move that a server left
     unfinished is completed 30 seconds after its last progress.
 
     Data of the node itself and of its history are never changed or deleted: findings there are printed, and the exit

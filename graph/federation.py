@@ -12,7 +12,7 @@ and on their arguments.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, NewType, Union
@@ -45,7 +45,7 @@ from graph.hierarchies.registry import (
     values_of,
 )
 from graph.types.fields import argument, field, object_type
-from graph.types.lookups import Find, LookupField, Target
+from graph.types.lookups import Find, LookupField, Target, unique_arguments, worded
 from graph.types.nodes import HierarchyTypes
 from store.errors import BadInput, CladeError, shorten
 from store.model.attributes import Attribute
@@ -129,15 +129,17 @@ class Entities(LookupField):
             raise BadInput('A representation is an object with a __typename, such as {"__typename": "City", "id": …}.')
         if name not in self.named:
             raise BadInput(f'"{shorten(name)}" is not an entity of this subgraph.')
-        (target,) = self.named[name].targets(_key(name, representation))
+        find = self.named[name]
+        (target,) = find.targets(_key(name, representation, find.unique))
         return target
 
 
 def entities_field(published: Sequence[HierarchyTypes]) -> StrawberryField:
     """The field `_entities` over the levels and the interfaces of these hierarchies."""
-    named = {types.title: Find(types.name) for types in published}
+    named = {types.title: Find(types.name, None, _unique_keys(types.cls)) for types in published}
     for types in published:
-        named |= {title: Find(types.name, level) for (_, level), title in types.type_names.items()}
+        for (_, level), title in types.type_names.items():
+            named[title] = Find(types.name, level, _unique_keys(types.cls.levels[level]))
     concrete = tuple(one for types in published for one in types.concrete.values())
     entity: Any = Annotated[
         Union[concrete],  # noqa: UP007  # it is made of values
@@ -152,7 +154,12 @@ def entities_field(published: Sequence[HierarchyTypes]) -> StrawberryField:
     )
 
 
-def _key(name: str, representation: Mapping[str, Any]) -> dict[str, str]:
+def _unique_keys(cls: type[Node]) -> dict[str, Attribute]:
+    """The attributes that are keys of a class's type, by the names of their fields."""
+    return {name: one for name, one in unique_arguments(cls).items() if one.federation_key}
+
+
+def _key(name: str, representation: Mapping[str, Any], unique: Collection[str]) -> dict[str, Any]:
     """The argument of `Find` for a representation. Raises BadInput."""
     node_id, path = representation.get("id"), representation.get("path")
     if node_id is not None:
@@ -161,7 +168,9 @@ def _key(name: str, representation: Mapping[str, Any]) -> dict[str, str]:
         except GraphQLError:
             raise BadInput(f"The id in a representation of a {name} is neither a string nor an integer.") from None
     if path is None:
-        raise BadInput(f"A representation of a {name} needs an id or a path.")
+        if (key := next((key for key in unique if representation.get(key) is not None), None)) is not None:
+            return {key: representation[key]}
+        raise BadInput(f"A representation of a {name} needs {worded(['an id', 'a path', *unique], 'or')}.")
     if not isinstance(path, str):
         raise BadInput(f"The path in a representation of a {name} is not a string such as US/NE/Omaha.")
     return {"path": path}
@@ -196,8 +205,10 @@ def subgraph_sdl(schema: strawberry.Schema, classes: Sequence[type[Node]], expos
     definitions: dict[str, Any] = {one.name.value: one for one in _definitions(schema.as_str())}
     entities = [name for name, one in definitions.items() if _TREE_NODE in _interfaces_of(one)]
     del definitions[_TREE_NODE]
+    unique = {cls.prefix + one.title: _unique_keys(one) for cls in classes for one in (cls, *cls.levels.values())}
     for name in entities:
-        definitions[name] = _shaped(definitions[name], _OF_NODES, expose, '@key(fields: "id") @key(fields: "path")')
+        keys = " ".join(f'@key(fields: "{key}")' for key in ("id", "path", *unique.get(name, ())))
+        definitions[name] = _shaped(definitions[name], _OF_NODES, expose, keys)
     definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY, expose)
     for name in definitions.keys() & set(_SHARED):
         definitions[name] = _with(definitions[name], "@shareable")

@@ -10,6 +10,7 @@ from graphql import GraphQLError, GraphQLInputObjectType, GraphQLSchema
 from graphql import build_schema as schema_of
 from graphql.utilities import BreakingChange, DangerousChange, find_schema_changes
 from strawberry.schema.config import StrawberryConfig
+from strawberry.types.field import StrawberryField
 
 from graph.federation import REPRESENTATION, Representation, entities_field, service_field, subgraph_sdl
 from graph.hierarchies.node import Node
@@ -18,10 +19,11 @@ from graph.operation.selection import Types, core_schema
 from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_resolvers
 from graph.types.hierarchies import HierarchyEnums, hierarchies_field
 from graph.types.history import move_fields, move_type, past_fields
-from graph.types.lookups import ById, ByPaths, Find, RootsField
+from graph.types.lookups import ById, ByPaths, Find, RootsField, unique_arguments, worded
 from graph.types.mutations import mutation_type
 from graph.types.nodes import HierarchyTypes, NodeInterface
 from graph.types.search import search_fields
+from graph.types.values import output_type
 from store.errors import BadInput
 
 
@@ -77,13 +79,8 @@ def _node_fields(hierarchies: Sequence[str]) -> Fields:
 
 
 def _root_fields(types: HierarchyTypes) -> Fields:
-    """The root fields of one hierarchy: a node by path or ID, the roots, and a node of each level by path or ID."""
+    """The root fields of one hierarchy: a node of any level, the roots, nodes by paths, and a node of each level."""
     cls = types.cls
-    target = [
-        argument("path", Path | None, "Path of the node; give this or `id`."),
-        argument("id", strawberry.ID | None, "ID of the node; give this or `path`."),
-    ]
-    anything = "The node with this path or ID, of any level; null where there is none."
     listing = types.nodes.connection | None
     paths = argument("paths", list[Path], 'Paths of the nodes, such as ["US/NE/Omaha"].')
     interface: Any = types.interface
@@ -91,15 +88,30 @@ def _root_fields(types: HierarchyTypes) -> Fields:
     several = "The nodes with these paths, in this order; null for each without a node."
     everything = f"Roots of the hierarchy {cls.name}; of a level that no root can have, its nodes in all trees."
     fields = {
-        field_of(types.title): field(Find(types.name, None), types.interface | None, anything, *target),
+        field_of(types.title): _find_field(types, None, interface, "The node with this {}, of any level; {}"),
         list_field_of(cls): field(RootsField(types.name), listing, everything, *types.list_arguments()),
         paths_field_of(cls): field(ByPaths(types.name), nodes, several, paths),
     }
     for level, concrete in types.concrete.items():
         title = types.type_names[types.name, level]
-        text = f"The {title} with this path or ID; null where there is none."
-        fields[field_of(title)] = field(Find(types.name, level), concrete | None, text, *target)
+        fields[field_of(title)] = _find_field(types, level, concrete, f"The {title} with this {{}}; {{}}")
     return fields
+
+
+def _find_field(types: HierarchyTypes, level: str | None, returns: Any, text: str) -> StrawberryField:
+    """The field that finds a node of a level, or of any, by its path, its ID or a unique value."""
+    cls = types.cls if level is None else types.cls.levels[level]
+    unique = unique_arguments(cls)
+    path, node_id, *others = [f"`{name}`" for name in ("path", "id", *unique)]
+    target = [
+        argument("path", Path | None, f"Path of the node; give {worded(['this', node_id, *others], 'or')}."),
+        argument("id", strawberry.ID | None, f"ID of the node; give {worded(['this', path, *others], 'or')}."),
+    ]
+    for name, attribute in unique.items():
+        hint = output_type(cls.attributes[attribute.name][0])
+        target.append(argument(name, hint, f"Its {name}, which is unique."))
+    described = text.format(worded(["path", "ID", *unique], "or"), "null where there is none.")
+    return field(Find(types.name, level, unique), returns | None, described, *target)
 
 
 class SchemaChanges(NamedTuple):

@@ -1,14 +1,19 @@
-"""Lookup: nodes by path and by id; the lists of a node that is looked up by its path are read in the same round.
+"""Lookup: nodes by path, by id and by unique values; the lists of a node that is looked up by its path are read in the
+same round.
 
 | field | index | key condition | requests for 1 node | for N nodes |
 | --- | --- | --- | --- | --- |
 | `location(path: "US/NE")` | table | key `("location#US", "#NE#")` | 1 | 1 |
 | `location(id: …)`, `node`, `nodes` | table | key `("id#<id>", "v0")`, then that of the node | 2 | 2 |
+| `product(sku: …)` | table | key of the value's item, then that of the node as the item has it | 2 | 2 |
 | by a former path | table | key of the redirect of exactly this path, then as by id | 3 more | 3 more |
+| by a value, of a moved node | table | key of the value's item as of now, then as by id | 3 more | 3 more |
 
 Each request is a BatchGetItem of up to 100 keys; the ancestors that are selected are read by the request of the nodes.
 Redirects cost nothing in trees that never had one.
 A node that moves between the read of its id record and its own read is followed, by two more reads.
+The place in the item of a value is a hint: the node that is read there has to have the id and the value. Callers with
+grants take the last way alone, since whether a hint is right would tell of hidden nodes.
 
 | list in the first round | key condition | known from |
 | --- | --- | --- |
@@ -28,14 +33,16 @@ Batched by the dataloader `Loaders.node`, for a whole response level.
 """
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Iterable, Sequence
-from typing import cast
+from collections.abc import Awaitable, Hashable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, cast
 
 from resolvers.access.grants import may_read
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.children import ChildrenRequest
 from resolvers.descendants import DescendantsRequest
-from resolvers.lists.arguments import NOTHING, Page, Relation, RelationKind, Selection
+from resolvers.holders import holder_keys, read_holders
+from resolvers.lists.arguments import Page, Relation, RelationKind, Selection
 from resolvers.lists.list_request import ListRequest
 from resolvers.planner import Planner, list_request
 from resolvers.session.budget import Budget, gather_outcomes, raise_first_error
@@ -44,10 +51,11 @@ from resolvers.session.records_read import Read, RecordsRead
 from resolvers.session.request import Request
 from resolvers.session.scheduler import outcome_of
 from store.errors import CladeError
+from store.kinds.unique import Holder, UniqueValue
 from store.metadata.history import current_key, redirect_key, redirected_id
 from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, KeyRange, Path, depth_of, hierarchy_of, id_key, node_key
+from store.model.keys import Key, KeyRange, Path, depth_of, id_key, node_key
 from store.model.records import Record
 
 MAX_HINTED = 500  # lists that are planned by nodes which may have changed, so that some may be read in vain
@@ -58,10 +66,35 @@ _LISTS = (RelationKind.CHILDREN, RelationKind.DESCENDANTS)
 _NO_ID = " "  # which no id begins with
 
 NodeKey = Key | Exception | None  # of a node, None where no node has the id, or the error of a failed read
-Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id such as "location:5074472"
 
 
-async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
+class ByPath(NamedTuple):
+    """The lookup of a node by its path, or by a former one."""
+
+    hierarchy: str
+    path: Path
+
+    def is_of(self, record: Record) -> bool:
+        """Whether the node that was read at its key is the one to be found."""
+        return True
+
+
+class ById(NamedTuple):
+    """The lookup of a node by its full id, such as "location:5074472"."""
+
+    hierarchy: str
+    id: str
+
+    def is_of(self, record: Record) -> bool:
+        """The same; another node may have taken the key of the one with the id."""
+        return record.id == self.id
+
+
+Lookup = ByPath | ById | UniqueValue
+Found = Record | Exception | None  # the node of a lookup, None where there is none, or the error of a failed read
+
+
+async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Found]:
     """The nodes of these lookups, None where there is none; the ancestors that are selected for them are read as well.
 
     The error of a failed read is in place of each node that needs it.
@@ -69,9 +102,9 @@ async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection
     request.budget.spend_nodes(len(lookups), "The nodes that are looked up")
     if len(lookups) != 1 or request.store.is_embedded:  # whose reads do not overlap
         return await find_spent(request, lookups)
-    (((hierarchy, path), selection),) = lookups
-    key = None if isinstance(path, str) else node_key(hierarchy, path)
-    reads = [] if key is None else _first_round(request, key, request.hierarchies[hierarchy], selection)
+    ((lookup, selection),) = lookups
+    key = node_key(*lookup) if isinstance(lookup, ByPath) else None
+    reads = [] if key is None else _first_round(request, key, request.hierarchies[lookup.hierarchy], selection)
     if key is None or not reads:
         return await find_spent(request, lookups)
     found = asyncio.ensure_future(find_spent(request, lookups))  # first, so that it reads the version of the tree
@@ -81,7 +114,7 @@ async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection
     return found.result()
 
 
-async def find_spent(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
+async def find_spent(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Found]:
     """The same of nodes that were taken from the budget already."""
     state = request.state
     cache_keys: list[Hashable] = [("node", *lookup) for lookup, _ in lookups]
@@ -91,154 +124,171 @@ async def find_spent(request: Request, lookups: Sequence[tuple[Lookup, Selection
         # A tuple is equal to a Key.
         state.records_read.nodes.update({(record.pk, record.sk): record for record in cached})
         return cached
-    keys = await _node_keys(request, lookups)
-    nodes, ancestors = list[Key](), list[Key]()
-    for ((hierarchy, _), selection), key in zip(lookups, keys, strict=True):
-        if isinstance(key, Key):
-            nodes.append(key)
-            ancestors += selected_keys(key, kinds_for_all_levels(selection, request.hierarchies[hierarchy]))
-    found = await state.current_nodes(nodes + ancestors)
-    if any(isinstance(target, str) for (_, target), _ in lookups):
-        keys, found = await _follow_moves(request, lookups, keys, found)
-    missing = [
-        key
-        for (lookup, _), key in zip(lookups, keys, strict=True)
-        if isinstance(key, Key) and found[key] is None and not isinstance(lookup[1], str)
-    ]
-    redirected = await _redirected(request, missing) if missing else {}
-    results: list[Record | Exception | None] = []
-    for ((_, target), _), key, cache_key in zip(lookups, keys, cache_keys, strict=True):
-        result = _checked(target, found[key] or redirected.get(key)) if isinstance(key, Key) else key
-        results.append(result)
+    keys, holders = await _node_keys(request, [lookup for lookup, _ in lookups])
+    nodes = [key for key in keys.values() if isinstance(key, Key)]
+    ancestors = list[Key]()
+    for lookup, selection in lookups:
+        if isinstance(key := keys[lookup], Key):
+            ancestors += selected_keys(key, kinds_for_all_levels(selection, request.hierarchies[lookup.hierarchy]))
+    keys, read = await _follow_moves(request, keys, await state.current_nodes(nodes + ancestors))
+    found = {one: _checked(one, read[key], holders) if isinstance(key, Key) else key for one, key in keys.items()}
+    left: list[Lookup] = [one for one, node in found.items() if node is None and not isinstance(one, ById)]
+    for _ in range(MAX_MOVES_FOLLOWED):
+        if not left:
+            break
+        found |= await _redirected(request, left)
+        # A value may have passed on to another node between the reads of its item and of its node.
+        left = [one for one in left if isinstance(node := found[one], Record) and not one.is_of(node)]
+    found |= dict.fromkeys(left)
+    results = [found[lookup] for lookup, _ in lookups]
+    for (lookup, _), cache_key, result in zip(lookups, cache_keys, results, strict=True):
+        is_value = isinstance(lookup, UniqueValue)
+        state.is_of_trees &= result is not None or not is_value  # no tree version shows that no node has a value
         # A path that redirects depends on the tree that the node has left and on that which it is in.
-        if isinstance(result, Record) and (result.key == key or state.partitions_read == {result.pk}):
+        if isinstance(result, Record) and (
+            is_value or result.key == keys[lookup] or state.partitions_read == {result.pk}
+        ):
             state.pages.put_lookup(result.pk, cache_key, result)
     return results
 
 
-async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
-    """The nodes that were last at these keys, which have no node now, wherever they are, or the errors of failed reads;
-    None where no redirect leads to a node that the caller may see.
+async def _redirected(request: Request, lookups: Sequence[Lookup]) -> dict[Lookup, Found]:
+    """The nodes of paths and values for which there was none, wherever they are: by the ids that the redirects of the
+    paths and the items of the values name; None where none leads to a node that the caller may see.
 
-    A redirect to a hidden node takes the reads of a key without a redirect, and fails where these fail.
+    What leads to a hidden node takes the reads of what leads to none, and fails where these fail.
     """
     state, grants = request.state, request.grants
-    ids = await _redirected_ids(request, missing)
-    lookups: list[tuple[Lookup, Selection]] = [
-        ((hierarchy_of(key.pk), node_id), NOTHING) for key, node_id in ids.items() if isinstance(node_id, str)
-    ]
-    records = [id_key(str(node_id)) for (_, node_id), _ in lookups]
-    known = set(records)
+    ids = await _redirected_ids(request, lookups)
+    known = set[Key]()
     read: dict[
-        Key, Key
-    ] = {}  # for each key the record of its id, or one of no node in place of a missing or repeated one
+        Lookup, Key
+    ] = {}  # for each of them the record of its id, or one of no node in place of a missing or repeated one
     for number, (former, former_id) in enumerate(ids.items()):
         own = id_key(former_id) if isinstance(former_id, str) else None
-        if own in known:
-            known.remove(own)
+        if own is not None and own not in known:
+            known.add(own)
             read[former] = own
         elif grants is not None:
             read[former] = id_key(f"{_NO_ID}{number}")
     state.read_again(read.values())
     items = await state.items(read.values(), current=True)
-    keys: list[NodeKey] = []
-    for record in records:
-        item = items[record]
-        key = outcome_of(item, current_key)
+    named = {one: ById(one.hierarchy, node_id) for one, node_id in ids.items() if isinstance(node_id, str)}
+    keys = dict[Lookup, NodeKey]()
+    for by_id in named.values():
+        key = outcome_of(items[id_key(by_id.id)], current_key)
         is_hidden = isinstance(key, Key) and not may_read(grants, key)
-        keys.append(None if is_hidden else key)
-    targets = [key for key in keys if isinstance(key, Key)]
+        keys[by_id] = None if is_hidden else key
+    targets = [key for key in keys.values() if isinstance(key, Key)]
     state.is_of_trees &= len(targets) == len(keys)  # no tree version shows that an id has no node
     state.read_again(targets)
-    keys, found = await _follow_moves(request, lookups, keys, await state.current_nodes(targets))
-    by_id: dict[Path | str, Record | Exception | None] = {}
-    for ((_, node_id), _), key in zip(lookups, keys, strict=True):
-        outcome = found[key] if isinstance(key, Key) else key
-        by_id[node_id] = None if isinstance(outcome, Record) and outcome.id != node_id else outcome
-    failed = {key: item for key, own in read.items() if isinstance(item := items[own], Exception)}
-    return {key: by_id[one] if isinstance(one, str) else one for key, one in ids.items()} | failed
+    keys, nodes = await _follow_moves(request, keys, await state.current_nodes(targets))
+    found: dict[Lookup, Found] = {one: node_id for one, node_id in ids.items() if not isinstance(node_id, str)}
+    for one, by_id in named.items():
+        key = keys[by_id]
+        found[one] = _checked(by_id, nodes[key]) if isinstance(key, Key) else key
+    return found | {one: item for one, own in read.items() if isinstance(item := items[own], Exception)}
 
 
-async def _redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, str | Exception | None]:
-    """The ids of the nodes that were last at these keys, which have no node now: None without a redirect, or the error
-    of a failed read. Keys of trees that never had a redirect are left out.
+async def _redirected_ids(request: Request, lookups: Sequence[Lookup]) -> dict[Lookup, str | Exception | None]:
+    """The ids of the nodes that were last at these paths, or that have these values: None without one, or the error of
+    a failed read. Paths of trees that never had a redirect are left out.
     """
-    versions, former = request.state.tree_versions, dict[Key, Key]()
-    for key in keys:
-        version = versions.get(key.pk)
-        # Of a tree that is not all seen it is read, or the reads would disclose whether there is such a tree, and
-        # whether it has redirects.
-        is_partly_hidden = not may_read(request.grants, Key(key.pk, "#"))
-        if is_partly_hidden or (version is not None and version.has_redirects):
-            former[key] = redirect_key(key)
-    if not former:
+    state, redirects = request.state, dict[Lookup, Key]()
+    values = [one for one in lookups if isinstance(one, UniqueValue)]
+    for one in lookups:
+        if isinstance(one, ByPath):
+            key = node_key(*one)
+            version = state.tree_versions.get(key.pk)
+            # Of a tree that is not all seen it is read, or the reads would disclose whether there is such a tree, and
+            # whether it has redirects.
+            is_partly_hidden = not may_read(request.grants, Key(key.pk, "#"))
+            if is_partly_hidden or (version is not None and version.has_redirects):
+                redirects[one] = redirect_key(key)
+    reads = [*redirects.values(), *holder_keys(values)]
+    if not reads:
         return {}
-    request.state.read_again(former.values())
-    items = await request.state.items(former.values(), current=True)
-    outcomes = {key: items[redirect] for key, redirect in former.items()}
-    return {key: outcome_of(item, redirected_id) for key, item in outcomes.items()}
+    state.read_again(reads)
+    items = await state.items(reads, current=True)
+    found = {one: outcome_of(items[redirect], redirected_id) for one, redirect in redirects.items()}
+    for one, holder in (await read_holders(request, values, current=True)).items():
+        found[one] = holder.id if isinstance(holder, Holder) else holder
+    return found
 
 
-async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[NodeKey]:
-    """The keys of the nodes: of a path by computation, of an id by its record.
+async def _node_keys(
+    request: Request, lookups: Sequence[Lookup]
+) -> tuple[dict[Lookup, NodeKey], dict[UniqueValue, Holder | Exception | None]]:
+    """The keys of the nodes: of a path by computation, of an id by its record, of a value by its item, which says where
+    its node was; and what the items of values say.
 
     Where an id leads to a hidden node, nothing more is read and nothing is cached, so that a hidden node costs the same
-    reads and time as a missing one.
+    reads and time as a missing one. So of values nothing is read here for callers with grants.
     """
     state, grants = request.state, request.grants
-    ids = [id_key(target) for (_, target), _ in lookups if isinstance(target, str)]
-    request.scheduler.expect(len(ids))
-    items = await state.items(ids, current=grants is not None) if ids else {}
+    ids = [id_key(one.id) for one in lookups if isinstance(one, ById)]
+    values = [one for one in lookups if isinstance(one, UniqueValue) and grants is None]
+    request.scheduler.expect(len(ids) + len(values))
+    reads = [*ids, *holder_keys(values)]
+    items = await state.items(reads, current=grants is not None) if reads else {}
     if state.validators.has_lag and grants is None:
         missing = [key for key in ids if outcome_of(items[key], current_key) is None]
         if missing:
             items |= await state.items(missing, current=True)  # a weak read may miss a node that was just created
-    keys: list[NodeKey] = []
-    for (hierarchy, target), _ in lookups:
-        if not isinstance(target, str):
-            keys.append(node_key(hierarchy, target))
-            continue
-        key = outcome_of(items[id_key(target)], current_key)
-        if isinstance(key, Exception):
-            keys.append(key)
-            continue
-        # Checked for a missing node as well, since the check takes time.
-        is_readable = may_read(grants, key or Key(f"{hierarchy}#{target}", "#"))
-        keys.append(key if is_readable else None)
-        state.is_of_trees &= keys[-1] is not None
-    return keys
+    holders = await read_holders(request, values, current=False) if values else {}
+    keys = dict[Lookup, NodeKey]()
+    for one in lookups:
+        if isinstance(one, ByPath):
+            keys[one] = node_key(*one)
+        elif isinstance(one, UniqueValue):
+            holder = holders.get(one)
+            keys[one] = holder.key(one.hierarchy) if isinstance(holder, Holder) else holder
+        elif isinstance(key := outcome_of(items[id_key(one.id)], current_key), Exception):
+            keys[one] = key
+        else:
+            # Checked for a missing node as well, since the check takes time.
+            is_readable = may_read(grants, key or Key(f"{one.hierarchy}#{one.id}", "#"))
+            keys[one] = key if is_readable else None
+            state.is_of_trees &= keys[one] is not None
+    return keys, holders
 
 
 async def _follow_moves(
-    request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: list[NodeKey], found: Nodes
-) -> tuple[list[NodeKey], Nodes]:
-    """The same keys and nodes, with those that moved after their id records were read."""
+    request: Request, keys: dict[Lookup, NodeKey], found: Nodes
+) -> tuple[dict[Lookup, NodeKey], Nodes]:
+    """The same keys and nodes, with those that moved after the records of their ids were read."""
     state = request.state
     for _ in range(MAX_MOVES_FOLLOWED):
-        moved = {  # the id records, by index, of readable nodes that are not where these records point to
-            index: id_key(target)
-            for index, (((_, target), _), key) in enumerate(zip(lookups, keys, strict=True))
-            if isinstance(target, str) and isinstance(key, Key)
-            if _checked(target, found[key]) is None and (state.filter is None or state.filter.shows(key))
+        moved = {  # the id records of readable nodes that are not where these records point to
+            one: id_key(one.id)
+            for one, key in keys.items()
+            if isinstance(one, ById) and isinstance(key, Key)
+            if _checked(one, found[key]) is None and (state.filter is None or state.filter.shows(key))
         }
         if not moved:
             break
         state.is_of_trees = False  # if there is no node, no tree version shows that there is none later
-        items = await state.strong_items(list(dict.fromkeys(moved.values())))
-        present = {index: key for index, record in moved.items() if (key := current_key(items[record])) is not None}
+        items = await state.strong_items([*moved.values()])
+        present: dict[Lookup, Key] = {
+            one: key for one, record in moved.items() if (key := current_key(items[record])) is not None
+        }
         await state.reread_nodes(present.values())
         found = found | await state.current_nodes(present.values())
-        if all(keys[index] == key for index, key in present.items()):
+        if all(keys[one] == key for one, key in present.items()):
             break  # there is no such node
-        keys = [present.get(index, key) for index, key in enumerate(keys)]
+        keys = {**keys, **present}
     return keys, found
 
 
-def _checked(target: Path | str, record: Record | Exception | None) -> Record | Exception | None:
-    """The record; None where another node has taken the key of an id's node."""
-    if not isinstance(target, str) or not isinstance(record, Record):
+def _checked(
+    lookup: Lookup, record: Found, holders: Mapping[UniqueValue, Holder | Exception | None] = MappingProxyType({})
+) -> Found:
+    """The record; None where it is of another node than the lookup, or its item, leads to."""
+    if not isinstance(record, Record):
         return record
-    return record if record.id == target else None
+    holder = holders.get(lookup) if isinstance(lookup, UniqueValue) else None
+    is_holder = not isinstance(holder, Holder) or holder.id == record.id
+    return record if is_holder and lookup.is_of(record) else None
 
 
 # -- the first round ---------------------------------------------------------------------------------------------------

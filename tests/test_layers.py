@@ -14,8 +14,8 @@ MAY_IMPORT = {
     | {
         f"store.{name}"
         for name in "cache concurrency connect engine errors metadata.moves metadata.tree_version model "
-        "kinds.words writing.create_update writing.edit writing.edit_many writing.edit_request writing.move_delete "
-        "writing.positions writing.writer".split()
+        "kinds.unique kinds.words writing.create_update writing.edit writing.edit_many writing.edit_request "
+        "writing.move_delete writing.positions writing.writer".split()
     },
     "commands": {"graph", "resolvers", "store", "clade"},
     "clade": {"graph"},
@@ -23,7 +23,7 @@ MAY_IMPORT = {
 ORDER = {
     "store": "errors cache concurrency output_file model kinds metadata engine sqlite dynamodb connect "
     "reading api_keys writing checking transfer",
-    "resolvers": "access sorting session lists children descendants roots ancestors planner "
+    "resolvers": "access sorting session lists children descendants roots ancestors planner holders "
     "lookup search pages trees history changes mutations dataloaders",
     "graph": "errors hosts operation settings hierarchies types federation schema edits observability auth execution "
     "explorer server app",

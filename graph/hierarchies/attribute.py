@@ -77,6 +77,7 @@ def attribute(
     tags: Sequence[str] = (),
     shareable: bool = False,
     inaccessible: bool = False,
+    federation_key: bool = False,
 ) -> Any:
     """Declare an attribute of a level: `population: int | None = attribute("Number of inhabitants.")`.
 
@@ -90,14 +91,15 @@ def attribute(
     with a new node without a value. With `search` its words are found by the search of its hierarchy, which has
     `search=` in its class; lists are ordered and filtered by it if it is `sortable`. No two nodes of the hierarchy have
     the same value of one that is `unique`, and nodes are named by it; with `unique="disclosed"` whoever may write some
-    node may set it, and so learn that a value is taken. `deprecated` says what to use
-    instead. `was` is its former name, or several. `tags`, `shareable` and `inaccessible` are directives of Federation.
+    node may set it, and so learn that a value is taken. `deprecated` says what to use instead. `was` is its former
+    name, or several. `tags`, `shareable` and `inaccessible` are directives of Federation; with `federation_key` other
+    subgraphs name nodes by a unique one.
     """
     former = (was,) if isinstance(was, str) else tuple(was)
     words = (tags,) if isinstance(tags, str) else tuple(tags)
     return Options(
         description, required, default, minimum, maximum, max_length, pattern, search, sortable, unique, deprecated,
-        former, words, shareable, inaccessible,
+        former, words, shareable, inaccessible, federation_key,
     )  # fmt: skip
 
 
@@ -212,6 +214,7 @@ class Options:
     tags: tuple[str, ...]
     shareable: bool
     inaccessible: bool
+    federation_key: bool
 
 
 def with_options(where: str, plain: Attribute, options: Options, *, nested: bool) -> Attribute:
@@ -240,6 +243,7 @@ def with_options(where: str, plain: Attribute, options: Options, *, nested: bool
         plain, rules=rules, max_length=options.max_length, search=options.search, sortable=options.sortable,
         was=options.was, deprecated=options.deprecated or "", tags=options.tags, shareable=options.shareable,
         inaccessible=options.inaccessible, unique=bool(options.unique), disclosed=options.unique == DISCLOSED,
+        federation_key=options.federation_key,
     )  # fmt: skip
     if options.default is None:
         return whole
@@ -268,6 +272,8 @@ def _problems(plain: Attribute, options: Options, nested: bool) -> Iterator[tupl
         yield "unique= and a type of which values are not unique", "only str, int, Long, Date and Enum can be"
     elif options.unique and options.default is not None:
         yield "unique= and a default, which only one node could have", "leave out one of them"
+    if options.federation_key and not options.unique:
+        yield "federation_key=True without unique=", "add unique=True, or leave it out"
     if nested and (options.search or options.was or options.unique):
         yield "search=, was= or unique=, which a part of a nested value cannot have", "leave it out"
     for name in options.was:

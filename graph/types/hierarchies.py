@@ -192,6 +192,7 @@ _ATTRIBUTE: Any = object_type(
         "required": field(
             lambda one, info: one.attribute.rules.required, bool, "Whether a new node needs a value."
         ),
+        "unique": field(lambda one, info: one.attribute.unique, bool, "Whether each value belongs to one node."),
         "minimum": field(
             lambda one, info: _bound(one.attribute.rules.minimum), str | None,
             "Least value that is written, of a list for each element, as text; null without a minimum.",

@@ -181,7 +181,7 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
 
     async def find(root: Any, info: Any, **given: Any) -> history.DeletedNode | None:
         lookup = by_id(hierarchies, given["id"])
-        return None if lookup is None else await history.find_deleted(info.context.request, str(lookup[1]))
+        return None if lookup is None else await history.find_deleted(info.context.request, lookup.id)
 
     id_of_node = argument("id", strawberry.ID, "ID of the deleted node.")
     return field(find, deleted | None, "The deleted node with this ID; null for any other.", id_of_node)

@@ -1,17 +1,24 @@
-"""Root fields that look up nodes by path or ID, and that list roots."""
+"""Root fields that look up nodes by path, by ID or by a unique value, and that list roots."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from graph.hierarchies.node import Node
+from graph.hierarchies.registry import camel
+from graph.types.values import plain_input
 from resolvers.lists.arguments import Page, Relation, RelationKind
-from resolvers.lookup import Lookup
+from resolvers.lookup import ById as IdLookup
+from resolvers.lookup import ByPath, Lookup
 from resolvers.session.request import Request
 from resolvers.trees import read_roots
 from store.errors import BadInput, CladeError, WrongLevel
+from store.kinds.unique import UniqueValue
+from store.model.attributes import MAX_TEXT_CHARACTERS, Attribute
 from store.model.paths import parse_path
 from store.model.records import MAX_ID_CHARACTERS, Record
+from store.model.values import NO_RULES
 
 
 class LookupField(ABC):
@@ -35,19 +42,37 @@ Target = tuple[LookupField, Lookup | CladeError | None]
 
 @dataclass(frozen=True)
 class Find(LookupField):
-    """A node of one hierarchy by path or ID, of one level or of any."""
+    """A node of one hierarchy by path, ID or a unique value, of one level or of any."""
 
     hierarchy: str
     level: str | None = None
+    unique: Mapping[str, Attribute] = field(default_factory=dict, hash=False)
+    """What `unique_arguments` returns."""
 
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
-        path, node_id = given.get("path"), given.get("id")
-        if path is None and node_id is None:
-            raise BadInput("path and id are missing; give one of them.")
-        if path is not None and node_id is not None:
-            raise BadInput("path and id are both given; give one of them.")
-        lookup = by_id([self.hierarchy], str(node_id)) if path is None else (self.hierarchy, parse_path(path))
+        if len(given) != 1 or None in given.values():
+            given = self._chosen(given)
+        ((name, value),) = given.items()
+        lookup: Lookup | None
+        if name == "path":
+            lookup = ByPath(self.hierarchy, parse_path(value))
+        elif name == "id":
+            lookup = by_id([self.hierarchy], str(value))
+        else:
+            attribute = self.unique[name]
+            lookup = UniqueValue.of(self.hierarchy, attribute, attribute.parse(plain_input(value, attribute)))
         return [(self, lookup)]
+
+    def _chosen(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The argument that is given. Raises BadInput for none or several."""
+        names = ["path", "id", *self.unique]
+        chosen = [name for name in names if given.get(name) is not None]
+        if not chosen:
+            raise BadInput(f"{worded(names, 'and')} are missing; give one of them.")
+        if len(chosen) > 1:
+            number = "both" if len(chosen) == 2 else "all"
+            raise BadInput(f"{worded(chosen, 'and')} are {number} given; give one of them.")
+        return {chosen[0]: given[chosen[0]]}
 
     def checked(self, found: Record) -> Record | CladeError:
         if self.level in (None, found.level):
@@ -75,7 +100,7 @@ class ByPaths(LookupField):
     many: bool = True
 
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
-        return [(self, (self.hierarchy, parse_path(path))) for path in given["paths"]]
+        return [(self, ByPath(self.hierarchy, parse_path(path))) for path in given["paths"]]
 
 
 @dataclass(frozen=True)
@@ -89,8 +114,24 @@ class RootsField:
         return await read_roots(request, self.hierarchy, relation)
 
 
-def by_id(hierarchies: Collection[str], node_id: str) -> Lookup | None:
+def by_id(hierarchies: Collection[str], node_id: str) -> IdLookup | None:
     """The lookup of an ID, None where no node of these hierarchies can have it."""
     hierarchy, _, rest = node_id.partition(":")
     is_possible = hierarchy in hierarchies and 0 < len(rest) <= MAX_ID_CHARACTERS and rest.isprintable()
-    return (hierarchy, node_id) if is_possible else None
+    return IdLookup(hierarchy, node_id) if is_possible else None
+
+
+def unique_arguments(cls: type[Node]) -> dict[str, Attribute]:
+    """The unique attributes of a class by the names of the arguments that nodes are looked up by. They are without
+    rules, since stored values may break these.
+    """
+    return {
+        camel(name): replace(one.labelled(camel), rules=NO_RULES, max_length=MAX_TEXT_CHARACTERS)
+        for name, (_, one) in cls.attributes.items()
+        if one.unique
+    }
+
+
+def worded(names: Sequence[str], word: str) -> str:
+    """Names in a sentence, the last two with `and` or `or` between them."""
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"

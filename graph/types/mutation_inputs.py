@@ -15,7 +15,7 @@ from graph.hierarchies.attribute import Decimal
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, input_field_of
 from graph.types.fields import LocalizedTextInput, Path, enum_class, input_type, texts_of
-from graph.types.values import input_object, plain_input
+from graph.types.values import input_object, output_type, plain_input
 from store.errors import BadPath, BadValue, FaultList, Rule
 from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import Hierarchy
@@ -273,7 +273,7 @@ def _places(cls: type[Node]) -> tuple[Any, Any, Any]:
         {
             "path": (Path | None, "Current path; former ones are not redirected."),
             "id": (strawberry.ID | None, "ID."),
-            **{camel(name): (hint, f"Its {camel(name)}.") for name, hint in unique.items()},
+            **{camel(name): (output_type(hint), f"Its {camel(name)}.") for name, hint in unique.items()},
         },
         one_of=True,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from graph.types.nodes import HierarchyTypes
 from graph.types.user_errors import USER_ERROR, UserError, user_errors
 from graph.types.written import WrittenRecord
 from resolvers.access.grants import may_read
+from resolvers.lookup import ByPath
 from resolvers.mutations import edit, enabled_writer
 from store.errors import MAX_FAULTS, CladeError
 from store.model import keys
@@ -179,4 +180,4 @@ async def _previous_parent(payload: Payload, info: Any) -> Record | None:
     parent = edited.before[:-1]
     if not parent or not may_read(info.context.request.grants, keys.node_key(payload.hierarchy, parent)):
         return None  # nor is there, for this caller, a node that has left this path
-    return cast(Record | None, await load((payload.hierarchy, parent)))
+    return cast(Record | None, await load(ByPath(payload.hierarchy, parent)))

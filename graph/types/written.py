@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from resolvers.lookup import ById
 from store.model.records import Record
 
 
@@ -22,5 +23,5 @@ async def present(record: WrittenRecord, info: Any) -> Record | None:
     """The node that has the id of this one now, None where it is gone or hidden. Raises the error of a failed read."""
     if record.is_gone:
         return None
-    found: Record | None = await info.context.nodes.load((record.hierarchy, record.id))
+    found: Record | None = await info.context.nodes.load(ById(record.hierarchy, record.id))
     return found

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 from resolvers.access.grants import grant_roots
 from resolvers.ancestors import kinds_for_all_levels
 from resolvers.lists.arguments import NOTHING, Page, Selection
-from resolvers.lookup import Lookup, find_nodes
+from resolvers.lookup import ByPath, find_nodes
 from resolvers.roots import with_counts
 from resolvers.search.pointers import Pointer, pointed_nodes
 from resolvers.session.budget import raise_first_error
@@ -59,7 +59,7 @@ class SearchIndex(NamedTuple):
     def check(self, hierarchy: Hierarchy, kind: str) -> None:
         """Raise NotIndexed where items of a kind are missing."""
         if found := self.lacks[kind]:
-            raise NotIndexed(missing_text(hierarchy.name, found))
+            raise NotIndexed(missing_text(hierarchy.name, found, KINDS[kind].word))
 
 
 async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -> SearchIndex:
@@ -119,7 +119,7 @@ async def _lacks(request: Request, hierarchy: Hierarchy, item: Item | None) -> d
 
 
 async def missing_items(store: Store, hierarchies: Iterable[Hierarchy]) -> list[str]:
-    """A sentence for each hierarchy of whose search items some are missing. Raises DamagedItem."""
+    """The sentences on hierarchies of which items of kinds are missing. Raises DamagedItem."""
     searched = [one for one in hierarchies if is_asked(one)]
     keys = [key for one in searched for key in (marker_key(one.name), tree_version_key(one.name))]
     items = await store.get(keys, ReadUsage(), strong=True) if keys else []
@@ -127,7 +127,7 @@ async def missing_items(store: Store, hierarchies: Iterable[Hierarchy]) -> list[
     for one, marker, version in zip(searched, items[::2], items[1::2], strict=True):
         if marker is not None or TreeVersion.of(one.name, version).number:
             lacks = all_lacking(one, Marker.of(one.name, marker))
-            found += [missing_text(one.name, lacks)] if lacks else []
+            found += [missing_text(one.name, texts, word) for word, texts in lacks.items()]
     return found
 
 
@@ -183,8 +183,7 @@ async def read_subtree(request: Request, hierarchy: str, under: Path) -> list[Su
 
 async def _nodes(request: Request, hierarchy: str, paths: Sequence[Path]) -> list[Record | None]:
     """The nodes at these paths, None where there is none: one round. Former paths lead to their nodes."""
-    lookups: list[Lookup] = [(hierarchy, path) for path in paths]
-    found = await find_nodes(request, [(lookup, NOTHING) for lookup in lookups]) if lookups else []
+    found = await find_nodes(request, [(ByPath(hierarchy, path), NOTHING) for path in paths]) if paths else []
     raise_first_error(found)
     return cast(list[Record | None], found)
 

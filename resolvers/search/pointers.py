@@ -15,7 +15,7 @@ from typing import Protocol
 
 from resolvers.ancestors import selected_keys
 from resolvers.lists.arguments import NOTHING, RelationKind
-from resolvers.lookup import find_spent
+from resolvers.lookup import ById, find_spent
 from resolvers.session.budget import raise_first_error
 from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
@@ -61,7 +61,7 @@ async def pointed_nodes(
             _learn(cache, one.key, found[-1].key)
     missing = [index for index, record in enumerate(found) if record is None]
     if missing:
-        elsewhere = await find_spent(request, [((hierarchy, some[index].id), NOTHING) for index in missing])
+        elsewhere = await find_spent(request, [(ById(hierarchy, some[index].id), NOTHING) for index in missing])
         raise_first_error(elsewhere)
         for index, record in zip(missing, elsewhere, strict=True):
             if isinstance(record, Record):

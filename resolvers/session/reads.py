@@ -168,8 +168,10 @@ class ReadState:
         return dict(zip(keys, items, strict=True))
 
     def read_again(self, keys: Iterable[Key]) -> None:
-        """Let these keys be read again, where their first read may have missed a write."""
-        if self.validators.has_lag:
+        """Let these keys be read again, where their first read may have missed a write; with grants in any case, or the
+        number of reads would tell which keys were read before.
+        """
+        if self.validators.has_lag or self.grants is not None:
             again = set(keys)
             self._forget_items(again.__contains__)
             for key in again & self.records_read.strong_nodes.keys():

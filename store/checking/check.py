@@ -26,7 +26,7 @@ from store.checking.trees import TreeCheck, TreeReader
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem
 from store.kinds.lineage import moved_nodes
-from store.kinds.marker import Marker, all_lacking, marker_key
+from store.kinds.marker import Marker, all_lacking, marker_key, unasked
 from store.kinds.registry import is_asked
 from store.metadata.history import REDIRECTS, Redirect
 from store.metadata.moves import Move, MoveState
@@ -80,7 +80,7 @@ class Check:
             for finding in [*await self.owners(page, of_kinds=made), *self.others(page)]:
                 yield finding
             for pk in await self.trees(page, rootless):
-                report = await self.tree(pk, of_kinds=hierarchy_of(pk) in made)
+                report = await self.tree(pk, of_kinds=True)
                 if report.undefined is not None:
                     self.undefined[hierarchy_of(pk)].add(report.undefined)
                 for finding in (*report.findings, *report.items):
@@ -242,14 +242,13 @@ def _lists(version: Item | None, ref: ActiveMoveRef) -> bool:
 def _marker_problem(hierarchy: Hierarchy, marker: Marker | None) -> str:
     """The problem of a marker, or of a hierarchy with nodes that has none; empty where it is right."""
     if not is_asked(hierarchy):
-        problem = "its class has no search= and no location=, but search items are stored; clade repair removes them, "
-        return f"{problem}which ends the searches of servers with another version of the class" if marker else ""
-    if marker is None:
-        problem = "the items of search are not complete, since its class had no search= when nodes were written"
-        return f"{problem}; {NO_SEARCH}"
-    if lacks := all_lacking(hierarchy, marker):
-        problem = f"search items are missing: {', '.join(lacks)}"
-        return f"{problem}; what needs them is an error until clade repair has written them"
-    if any(part.making is not None for part in marker.parts.values()):
-        return "a repair that writes search items for another version of its class has not ended; clade repair ends it"
+        problem = "its class has no search=, location= or unique=, but items of these are stored; clade repair removes "
+        return f"{problem}them, which ends what servers with another version of the class do by them" if marker else ""
+    lacks = [f"{word}s are missing: {', '.join(texts)}" for word, texts in all_lacking(hierarchy, marker).items()]
+    if lacks:
+        return f"{'; '.join(lacks)}; what needs them is an error until clade repair has written them"
+    if found := unasked(hierarchy, marker) if marker else []:
+        return f"{', '.join(found)} is unique, which its class does not ask for; clade repair ends that"
+    if marker and any(part.making is not None for part in marker.parts.values()):
+        return "a repair that writes items for another version of its class has not ended; clade repair ends it"
     return ""

@@ -14,7 +14,7 @@ from store.checking.sums import ATTEMPTS
 from store.checking.trees import TreeReader, is_readable, marker_in, records_of
 from store.errors import DamagedItem, quantity, shorten
 from store.kinds.items import moved_keys, node_items
-from store.kinds.kind import Located
+from store.kinds.kind import Located, NodeKind
 from store.kinds.lineage import STEP, Lineage, MovedNode, Moves, id_hash, lineage, moved_id
 from store.kinds.marker import Marker, Recipes, marker_key
 from store.kinds.registry import KINDS, is_asked
@@ -31,12 +31,17 @@ def owner_id(item: Item) -> str | None:
         return pk[3:]
     if pk.startswith("kinds/"):
         return moved_id(item) or None
-    return next(filter(None, (kind.owner(item) for kind in KINDS.values())), None)
+    kind = _kind_of(item)
+    return None if kind is None else kind.owner(item)
 
 
 def is_of_kind(item: Item) -> bool:
     """Whether an item that has an owner is of a kind."""
     return not cast(str, item["pk"]).startswith(("id#", "kinds/"))
+
+
+def _kind_of(item: Item) -> NodeKind | None:
+    return next((kind for kind in KINDS.values() if kind.owner(item)), None)
 
 
 class Owner(NamedTuple):
@@ -134,7 +139,10 @@ class OwnerCheck:
             if not found:
                 break
             stored = await self._reader.get_by_key([key_of(item) for one in found for item in owners[one].items])
-            again = {one: [now for item in owners[one].items if (now := stored[key_of(item)])] for one in found}
+            again = {
+                one: [now for item in owners[one].items if (now := stored[key_of(item)]) and owner_id(now) == one]
+                for one in found  # without items that another node has taken
+            }
             before, owners = owners, await self._owners(again)
             findings += [told for one, owner in owners.items() if owner == before[one] for told in found[one]]
             owners = {one: owner for one, owner in owners.items() if owner != before[one]}
@@ -159,7 +167,7 @@ class OwnerCheck:
         keys = [key_of(item) for owner in owners.values() if owner.marker is None for item in owner.kinds]
         if not keys or self._is_asked:
             return []
-        problem = f"{quantity(len(keys), 'search item')}, but its class has no search="
+        problem = f"{quantity(len(keys), 'item')} of search or unique values, which its class does not ask for"
         return [self._finding(None, problem, Fix.removing(keys, Check(self._marker, ABSENT)))]
 
     async def _findings(self, owners: Mapping[str, Owner]) -> dict[str, list[Finding]]:
@@ -185,25 +193,31 @@ class OwnerCheck:
     # -- items of kinds and moves --------------------------------------------------------------------------------------
 
     def _of_kinds(self, owner: Owner) -> list[Finding]:
-        """The finding on items that the node does not have; none where it may have others, as it is moving or cannot be
+        """The findings on items that a node does not have; none where it may have others, as it is moving or cannot be
         read.
         """
         if owner.marker is None or owner.is_moving:
             return []
-        keys = [key_of(item) for item in owner.kinds]
         checks = [owner.unchanged("tree", "key", "deleted"), Check(self._marker, owner.marker.when)]
-        if not owner.is_live:
-            text = f"{quantity(len(keys), 'search item')} of the node {shorten(owner.id)}, which does not exist"
-            return [self._finding(None, text, Fix.removing(keys, *checks))]
-        (record,) = records_of([cast(Item, owner.node)])
-        if owner.line is None or not is_readable(record):
-            return []
-        right = {key_of(item) for item in node_items(owner.recipes, Located(record, owner.line))}
-        if not (keys := [key for key in keys if key not in right]):
-            return []
-        checks.append(Check(record.key, {"id": owner.id, "revision": record.revision}))
-        text = f"{quantity(len(keys), 'search item')} of words or a place that it does not have"
-        return [self._finding(record.key, text, Fix.removing(keys, *checks))]
+        key, right, of, rest = None, set[Key](), "", f"of the node {shorten(owner.id)}, which does not exist"
+        if owner.is_live:
+            (record,) = records_of([cast(Item, owner.node)])
+            if owner.line is None or not is_readable(record):
+                return []
+            right = {key_of(item) for item in node_items(owner.recipes, Located(record, owner.line))}
+            checks.append(Check(record.key, {"id": owner.id, "revision": record.revision}))
+            key, of, rest = record.key, " of words or a place", "that it does not have"
+        wrong, findings = list[Key](), list[Finding]()
+        for item in owner.kinds:
+            if key_of(item) in right:
+                continue
+            if (kind := _kind_of(item)) is None or not kind.has_conditions:
+                wrong.append(key_of(item))
+                continue
+            fix = Fix(key_of(item), None, {"id": item.get("id")}, tuple(checks))
+            findings.append(self._finding(key, f"an item of {kind.label(None, None, item)} {rest}", fix))
+        text = f"{quantity(len(wrong), 'search item')}{of} {rest}"
+        return [*findings, self._finding(key, text, Fix.removing(wrong, *checks))] if wrong else findings
 
     def _of_move(self, owner: Owner, item: Item, moved: Moves) -> list[Finding]:
         """The finding on the move of a node, whose lineage may only be outdated by moves of its ancestors."""

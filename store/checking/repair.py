@@ -4,7 +4,8 @@ Each transaction on a tree increments its version and adds an empty log item, as
 of the version. Nothing that only a node contains is ever changed or deleted, except that a node gets its id back.
 
 Interrupted moves are finished first. Then come ids, while their records still show which node has lost its id; then the
-trees with their items of kinds, for which id records are rewritten; then what has no node; the roots are counted last.
+trees with their items of kinds, for which id records are rewritten; then what has no node, and items for which that was
+in the way; the roots are counted last.
 """
 
 import asyncio
@@ -13,14 +14,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import NamedTuple, TypeVar, cast
 
 from store.checking.check import Check as TableCheck
-from store.checking.findings import Finding, Fix, path_text
+from store.checking.findings import Finding, Findings, Fix, path_text
 from store.checking.sums import TreeReport, expiry_of, number_of
 from store.checking.trees import NodeItems, NodesPage, Tree
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, DamagedItem, rfc3339
 from store.kinds.marker import Marker, Recipes, marker_key, named, targets
-from store.kinds.registry import is_asked
+from store.kinds.registry import KINDS, is_asked
 from store.metadata.history import REDIRECTS
 from store.metadata.moves import MoveTiming
 from store.metadata.tree_version import TreeVersion, log_item
@@ -73,13 +74,13 @@ class Repair:
                 yield result
             async for result in self._kinds.tree(pk):
                 yield result
-        async for result in self._kinds.fill():
-            yield result
         async for page in self._check.pages():
             async for result in self._owners(page, only_nodes=False):
                 yield result
             for finding in self._check.others(page):
                 yield await self._fixed(finding)
+        async for result in self._kinds.fill():
+            yield result
         async for result in self._kinds.end():
             yield result
         for name in self._check.hierarchies:
@@ -142,7 +143,7 @@ class Repair:
         pauses = RETRIES.pauses()
         for _ in range(ROUNDS):
             found = await self._check.owners(page, () if only_nodes else self._check.hierarchies)
-            found = [one for one in found if not only_nodes or (one.fix and _is_node(one.fix.key))]
+            found = [one for one in found if not only_nodes or (one.fix and _is_node(one.fix))]
             results = [await self._fixed(one) for one in found]
             for result in results:
                 if result.is_fixed:
@@ -160,7 +161,7 @@ class Repair:
             await self._store.commit([*map(Delete, keys), *fix.checks])
         (item,) = await self._get([fix.key])
         change = Delete(fix.key, fix.when) if fix.values is None else _put(fix.key, item, [fix])
-        bump = (await self._bump(fix.key.pk)).changes() if _is_node(fix.key) else []
+        bump = (await self._bump(fix.key.pk)).changes() if _is_node(fix) else []
         await self._store.commit([change, *fix.checks, *bump])
 
     async def _bump(self, pk: str) -> "_VersionBump":
@@ -223,8 +224,9 @@ def _put(key: Key, item: Item | None, fixes: Sequence[Fix]) -> Put:
     return Put(canonical_item({**(item or {}), "pk": key.pk, "sk": key.sk, **values}), when)
 
 
-def _is_node(key: Key) -> bool:
-    return key.sk.startswith("#") and not key.pk.startswith(f"{REDIRECTS}#")
+def _is_node(fix: Fix) -> bool:
+    """Whether a fix is of a node, which none removes."""
+    return fix.values is not None and fix.key.sk.startswith("#") and not fix.key.pk.startswith(f"{REDIRECTS}#")
 
 
 class KindRepair:
@@ -253,6 +255,7 @@ class KindRepair:
         self._found: dict[str, Finding] = {}  # on the markers
         self._targets: dict[str, Recipes] = {}  # of hierarchies whose items are not complete
         self._incomplete: set[str] = set()  # hierarchies of which a tree could not be written
+        self._left: dict[str, Findings] = {}  # by tree, on items that nodes need and others have
         self._is_first_pass = True
         self._written = 0
 
@@ -285,14 +288,18 @@ class KindRepair:
     async def tree(self, pk: str) -> AsyncIterator[RepairResult]:
         """Write the items of all nodes of a tree that are not as they are made now."""
         name, reader, pauses = hierarchy_of(pk), self._check.reader(pk), RETRIES.pauses()
-        conflicts, after = 0, cast(str | None, "")
+        conflicts, after, left = 0, cast(str | None, ""), Findings()
+        self._left[pk] = left
         is_raised = name not in self._targets or not self._is_first_pass
         stopped = "written, since other writes to the tree did not stop; repair again later"
         while after is not None:
             try:
                 if not is_raised:
                     version, is_raised = await self._raise_version(pk), True
-                    if version.moves and any(one.by_tree for one in self._targets[name].values()):
+                    kinds = [(one, KINDS[kind]) for kind, one in self._targets[name].items()]
+                    conditional = any(kind.has_conditions and kind.is_asked(reader.hierarchy) for _, kind in kinds)
+                    # A move leaves items in its tree, a deletion those that it does not know of.
+                    if version.moves and (conditional or any(one.by_tree for one, _ in kinds)):
                         running = "all written, since a large move is running; repair again when it has ended"
                         yield self._not_written(pk, running)
                 tree = await reader.tree(pk)
@@ -302,6 +309,10 @@ class KindRepair:
                 if await self._is_named(tree.marker, page):
                     async for finding in self._write(tree, tree.marker.recipes, page):
                         yield RepairResult(finding, is_fixed=True)
+                    if page.others and not await reader.is_unchanged(tree):
+                        continue
+                    for finding in page.others.values():
+                        left.add(finding)
                     after, conflicts = page.last, 0
             except DamagedItem:  # of a running move, which the check of the tree reports
                 yield self._not_written(pk, stopped)
@@ -317,7 +328,7 @@ class KindRepair:
         """Note that the items of a tree are not complete."""
         name = hierarchy_of(pk)
         self._incomplete.add(name)
-        return RepairResult(Finding(name, path_text(pk, "#"), f"the search items were not {reason}"), is_fixed=False)
+        return RepairResult(Finding(name, path_text(pk, "#"), f"its items of kinds were not {reason}"), is_fixed=False)
 
     async def _is_named(self, marker: Marker, page: NodesPage) -> bool:
         """Whether the marker names the levels of all nodes; if not, it is written."""
@@ -336,21 +347,30 @@ class KindRepair:
         was first.
         """
 
+        name = hierarchy_of(tree.pk)
+
         def step(node: NodeItems) -> Step[NodeItems]:
-            changes = [Put(item) for _, item in node.items if page.stored[key_of(item)] != item]
-            return Step(node, changes, sum(size_of(one.item) for one in changes))
+            items = [item for _, item in node.items if page.stored[key_of(item)] != item]
+            items = [item for item in items if (node.record.sk, key_of(item)) not in page.others]
+            return Step(node, [page.puts.get(key_of(one)) or Put(one) for one in items], sum(map(size_of, items)))
 
         for changes, nodes in in_transactions(map(step, page.nodes), self._store.max_changes - len(tree.checks)):
             if changes:
                 await self._store.commit([*changes, *tree.checks])
                 self._written += len(changes)
                 for node in nodes:
-                    if (problem := page.problem(node, recipes)) and hierarchy_of(tree.pk) not in self._targets:
-                        yield Finding(hierarchy_of(tree.pk), path_text(*node.record.key), problem)
+                    problem = page.problem(self._check.hierarchies[name], node, recipes)
+                    if problem and name not in self._targets:
+                        yield Finding(name, path_text(*node.record.key), problem)
 
     async def fill(self) -> AsyncIterator[RepairResult]:
-        """Pass through all trees again where items were not complete, until a pass writes nothing."""
+        """Pass through all trees again where items were not complete, until a pass writes nothing, and through those in
+        which others had items, which are removed now unless these need them.
+        """
         self._is_first_pass = False
+        for pk in [pk for pk, left in self._left.items() if left.kept]:
+            async for result in self.tree(pk):
+                yield result
         for _ in range(ROUNDS):
             if not self._targets or not self._written:
                 return
@@ -362,17 +382,23 @@ class KindRepair:
         self._incomplete |= self._targets.keys()
 
     async def end(self) -> AsyncIterator[RepairResult]:
-        """Mark what is written now as complete, unless others have taken it off; yields the findings on the markers."""
+        """Mark what is written now as complete, unless others have taken it off, or need the same items; yields the
+        findings on the markers and on such items.
+        """
         for name, finding in self._found.items():
             is_fixed = name not in self._targets or (name not in self._incomplete and await _retried(self._end, name))
             yield RepairResult(finding, is_fixed)
+        for finding in (one for left in self._left.values() for one in left):
+            yield RepairResult(finding, is_fixed=False)
 
     async def _end(self, name: str) -> bool:
-        marker = await read_marker(self._store, name)
-        ended = marker and marker.ended(self._check.hierarchies[name], self._targets[name])
+        marker, wanted = await read_marker(self._store, name), self._targets[name]
+        is_left = any(left.kept for pk, left in self._left.items() if hierarchy_of(pk) == name)
+        written = {kind: one for kind, one in wanted.items() if not (is_left and KINDS[kind].has_conditions)}
+        ended = marker and marker.ended(self._check.hierarchies[name], written)
         if ended:
             await self._store.commit([ended.put()])
-        return ended is not None
+        return ended is not None and len(written) == len(wanted)
 
 
 async def _retried(work: Callable[[str], Awaitable[T]], name: str) -> T:

@@ -10,6 +10,9 @@ Of a node whose ancestors were renamed or moved the items may have another key, 
 the moves lead from them to the present ones. Items are right if they are made as the marker says, which may name more
 than a class asks for: another version of the class, which other servers have, may ask for that. The items of a node
 that cannot be read stay as they are until it can be.
+
+Of kinds with conditions a node may need an item that another one has, wherever that is. While the version of a tree
+stays, so do the items of its nodes, and nobody takes one: if the other node is found to need it, too, both do.
 """
 
 import contextlib
@@ -23,7 +26,8 @@ from store.checking.nodes import IdState, NodeChecks
 from store.checking.sums import ATTEMPTS, MOVE_DAMAGED, OTHER_WRITES, Sums, TreeReport
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem, quantity
-from store.kinds.items import located
+from store.kinds.conditional import Taken, Waiting, conditional_changes
+from store.kinds.items import located, removed
 from store.kinds.kind import NodeKind
 from store.kinds.lineage import MovedNode, Moves, moved_nodes
 from store.kinds.marker import Marker, Recipes, marker_key
@@ -31,9 +35,10 @@ from store.kinds.registry import KINDS
 from store.metadata.history import id_record_key, revisions
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, ancestor_keys, id_key, revision_key, subtree, tree_version_key
-from store.model.records import ABSENT, Check, Item, Record, is_id, is_revision, key_of
+from store.model.records import ABSENT, Change, Check, Item, Record, is_id, is_revision, key_of
 from store.reading import ActiveMoves, Pages, registered_moves, stored_items
 
+WAY_OUT = "remove it from one of both, then run clade repair"
 PAGE_NODES = 200  # with their items, some thousand at most
 MAX_READ_REVISIONS = 100  # of a node; more are counted in a request of their own
 
@@ -73,7 +78,8 @@ class NodesPage(NamedTuple):
     items.
 
     `moved` is None where all these have the present lineage; `last` is the sort key after which the tree continues,
-    None at its end.
+    None at its end. Of kinds with conditions `puts` are the changes that write items which no other node has; `others`
+    are the findings on those that one has, by the sort keys of the nodes that need them and their own keys.
     """
 
     visible: Sequence[Item]
@@ -81,18 +87,24 @@ class NodesPage(NamedTuple):
     stored: dict[Key, Item | None]
     moved: Moves | None
     last: str | None
+    puts: Mapping[Key, Change] = {}
+    others: Mapping[tuple[str, Key], Finding] = {}
 
-    def problem(self, node: NodeItems, recipes: Recipes) -> str | None:
-        """The problem of the items of a node, None where they are right, though perhaps outdated."""
+    def problem(self, hierarchy: Hierarchy, node: NodeItems, recipes: Recipes) -> str | None:
+        """The problem of the items of a node, None where they are right, though perhaps outdated, or another's."""
         if any(node.record.level not in recipe.levels for recipe in recipes.values()):
-            return f"what the search items of its level, {node.record.level}, are made of is not known"
-        missing = wrong = 0
+            return f"what the items of its level, {node.record.level}, are made of is not known"
+        counts, problems = Counter[str](), list[str]()
         for kind, item in node.items:
-            found = self.stored[key_of(item)]
-            missing += found is None
-            wrong += found is not None and found != item and not _is_outdated(kind, found, item, self.moved)
-        problems = [f"{quantity(missing, 'search item')} missing"] if missing else []
-        problems += [f"{quantity(wrong, 'search item')} not as the node is"] if wrong else []
+            found, is_others = self.stored[key_of(item)], (node.record.sk, key_of(item)) in self.others
+            problem = "missing" if found is None else "not as the node is"
+            if is_others or (found and (found == item or _is_outdated(kind, found, item, self.moved))):
+                continue
+            if kind.has_conditions:
+                problems.append(f"the item of its {kind.label(hierarchy, node.record, item)} is {problem}")
+            else:
+                counts[problem] += 1
+        problems = [f"{quantity(counts[one], 'search item')} {one}" for one in sorted(counts)] + problems
         return " and ".join(problems) or None
 
 
@@ -136,7 +148,29 @@ class TreeReader:
         wanted = {key_of(item): item for node in nodes for _, item in node.items}
         stored = dict(zip(wanted, await self.get([*wanted]), strict=True))
         is_present = all(item and item.get("line") == wanted[key].get("line") for key, item in stored.items())
-        return page._replace(nodes=nodes, stored=stored, moved=None if is_present else await self.moved())
+        page = page._replace(nodes=nodes, stored=stored, moved=None if is_present else await self.moved())
+        items = [(kind, node.record, item) for node in nodes for kind, item in node.items if kind.has_conditions]
+        waiting = [Waiting(kind, record, {}, {key_of(item): item}) for kind, record, item in items]
+        puts, taken = conditional_changes(waiting, stored)
+        return page._replace(puts=puts, others=await self._others(marker.recipes, taken) if taken else {})
+
+    async def _others(self, recipes: Recipes, taken: Sequence[Taken]) -> dict[tuple[str, Key], Finding]:
+        """The findings on items that others have, by the sort keys of their nodes and their own."""
+        records = await self.get_by_key([*{id_key(one.holder) for one in taken}])
+        places = {one.holder: id_record_key(records[id_key(one.holder)] or {}) for one in taken}
+        wanted = {key for place in places.values() if place for key in (place, Key(place.pk, "#"))}
+        found, others = await self.get_by_key([*wanted]), dict[tuple[str, Key], Finding]()
+        for one in taken:
+            kind, node, place, key = one.waiting.kind, one.waiting.record, places[one.holder], key_of(one.item)
+            label = kind.label(self.hierarchy, node, one.item)
+            problem = f"the item of its {label} is another node's"
+            holder, root = (found[place], found[Key(place.pk, "#")]) if place else (None, None)
+            if place and root and holder and holder.get("id") == one.holder and is_readable(record := _record(holder)):
+                items = kind.items(recipes[kind.name], removed(record, str(root.get("id"))))
+                if key in map(key_of, items):
+                    problem = f"its {label} is also that of {path_text(*place)}; {WAY_OUT}"
+            others[node.sk, key] = Finding(self.hierarchy.name, path_text(*node.key), problem)
+        return others
 
     async def moved(self) -> Moves:
         """All moved nodes of the hierarchy whose items are not damaged."""
@@ -188,7 +222,7 @@ class TreeCheck:
             except DamagedItem as error:
                 return TreeReport.unchecked(pk, f"{MOVE_DAMAGED}: {error.problem}", items)
             checks, seen, after = NodeChecks(self._hierarchy, pk, self._root_ranks), 0, cast(str | None, "")
-            recipes = tree.marker.recipes if tree.marker else {}
+            recipes, is_complete = (tree.marker.recipes, tree.marker.is_complete) if tree.marker else ({}, False)
             while after is not None:
                 page = await self.reader.page(tree, after, of_kinds=of_kinds)
                 for item, id_state in zip(page.visible, await self._id_states(page.visible, tree.moves), strict=True):
@@ -199,8 +233,11 @@ class TreeCheck:
                 if is_counted and seen > counted:
                     self._on_nodes(seen - counted)
                     counted = seen
-                for node in page.nodes:
-                    if node.record.sk > compared and (problem := page.problem(node, recipes)):
+                for finding in [one for (sk, _), one in page.others.items() if sk > compared]:
+                    items.add(finding)
+                for node in page.nodes if is_complete else ():
+                    problem = page.problem(self._hierarchy, node, recipes)
+                    if node.record.sk > compared and problem:
                         items.add(Finding(self._hierarchy.name, path_text(*node.record.key), problem))
                 compared = max(compared, *[node.record.sk for node in page.nodes[-1:]], "")
             else:

@@ -20,14 +20,15 @@ from store.model.records import ABSENT, Change, Delete, Item, Put, Record, key_o
 class Waiting(NamedTuple):
     """The items of one kind that a node has `before` and `after` a change, which wait for what is stored at their keys.
 
-    `record` is the node after it, or before it where it is removed; `edit` is the place of the edit among several.
+    `record` is the node after it, or before it where it is removed; `edits` are the places of the edits among several
+    that took those `after` it.
     """
 
     kind: NodeKind
     record: Record
     before: Mapping[Key, Item]
     after: Mapping[Key, Item]
-    edit: int | None = None
+    edits: Mapping[Key, int] = {}
 
     @classmethod
     def of(cls, recipes: Recipes, old: Located | None, new: Located | None) -> "list[Waiting]":
@@ -48,7 +49,8 @@ class Waiting(NamedTuple):
         """What waits after a later change of the same node."""
         before = {key: one for key, one in later.before.items() if key not in self.after}
         after = {key: one for key, one in self.after.items() if key not in later.before}
-        return later._replace(before={**self.before, **before}, after={**after, **later.after})
+        edits = {**self.edits, **later.edits}
+        return later._replace(before={**self.before, **before}, after={**after, **later.after}, edits=edits)
 
     def _needed(self) -> "list[Waiting]":
         """This, without what stays the same; empty where nothing is left."""
@@ -106,13 +108,12 @@ def conditional_changes(
             stored = left.setdefault(key, found[key])
             if key not in one.after and stored is not None and stored.get("id") == one.record.id:
                 changes[key], left[key] = Delete(key, own), None
-    for one in waiting:
-        own = {"id": one.record.id}
-        for key, item in one.after.items():
-            stored = left.setdefault(key, found[key])
-            if stored is not None and stored.get("id") != one.record.id:
-                taken.append(Taken(one, item, str(stored.get("id"))))
-                continue
-            put, first = Put(item, ABSENT if stored is None else own), changes.get(key)
-            changes[key], left[key] = put if first is None else replace(put, when=first.when), item
+    takes = [(one, key) for one in waiting for key in one.after]
+    for one, key in sorted(takes, key=lambda take: take[0].edits.get(take[1], 0)):
+        item, stored = one.after[key], left.setdefault(key, found[key])
+        if stored is not None and stored.get("id") != one.record.id:
+            taken.append(Taken(one, item, str(stored.get("id"))))
+            continue
+        put, first = Put(item, ABSENT if stored is None else {"id": one.record.id}), changes.get(key)
+        changes[key], left[key] = put if first is None else replace(put, when=first.when), item
     return changes, taken

@@ -36,10 +36,12 @@ class NodeKind(ABC):
     The keys of items follow from the node itself, and where the recipe is `by_tree` from the id of its root. With
     `has_lineage` items have the lineage of their node, which the moves of its ancestors leave as it was; without it an
     item has nothing that such a move changes. With `has_conditions` no two nodes have items of the same key: each
-    item has the full `id` of its node, and all writers read what is stored before they write.
+    item has the full `id` of its node, and all writers read what is stored before they write. What a class
+    no longer asks for of these a repair takes off the marker. Messages call items of the kind by `word`.
     """
 
     name: ClassVar[str]
+    word: ClassVar[str] = "search item"
     version: ClassVar[int] = 1
     has_lineage: ClassVar[bool] = False
     has_conditions: ClassVar[bool] = False
@@ -91,6 +93,10 @@ class NodeKind(ABC):
         return False
 
     # -- kinds with conditions -----------------------------------------------------------------------------------------
+
+    def label(self, hierarchy: Hierarchy | None, record: Record | None, item: Item) -> str:
+        """What an item is made of, such as `sku TV-48`, by its node if that is known and has it."""
+        return self.word
 
     def is_same(self, old: Item, new: Item) -> bool:
         """Whether an item that a node has need not be written for what it has now."""

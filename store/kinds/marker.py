@@ -86,12 +86,18 @@ def _naming(recipe: Recipe, kind: NodeKind, hierarchy: Hierarchy | None, levels:
     for name in levels:
         present = recipe.levels.get(name)
         if present is None:
-            found = kind.aligned(kind.asked(hierarchy, name), [*recipe.levels.values(), *changed.values()])
+            found = _asked(kind, hierarchy, name, {**recipe.levels, **changed})
         else:
             found = present.renamed(hierarchy.levels.get(name))
         if found != present:
             changed[name] = found
     return replace(recipe, levels={**recipe.levels, **changed}) if changed else recipe
+
+
+def _asked(kind: NodeKind, hierarchy: Hierarchy, level: str, present: Mapping[str, LevelRecipe]) -> LevelRecipe:
+    """What a class asks for of a level, with the parts of present ones, whose attributes may have other names now."""
+    levels = [one.renamed(hierarchy.levels.get(name)) for name, one in present.items()]
+    return kind.aligned(kind.asked(hierarchy, level), levels)
 
 
 class _StoredPart(Struct):
@@ -235,24 +241,41 @@ def lacking(hierarchy: Hierarchy, marker: Marker | None, kind: NodeKind) -> list
     return [text for level, one in levels for text in kind.lacks(hierarchy, level, one)]
 
 
-def all_lacking(hierarchy: Hierarchy, marker: Marker | None) -> list[str]:
-    """What a class lacks of any kind."""
-    return list(dict.fromkeys([text for kind in KINDS.values() for text in lacking(hierarchy, marker, kind)]))
+def all_lacking(hierarchy: Hierarchy, marker: Marker | None) -> dict[str, list[str]]:
+    """What a class lacks of any kind, by the word for the items."""
+    found: dict[str, list[str]] = {}
+    for kind in KINDS.values():
+        if lacks := lacking(hierarchy, marker, kind):
+            found[kind.word] = [*dict.fromkeys([*found.get(kind.word, []), *lacks])]
+    return found
 
 
-def missing_text(hierarchy: str, found: Sequence[str]) -> str:
-    """The sentence on search items that are missing."""
-    return f"Search items of {hierarchy} are missing: {', '.join(found)}."
+def missing_text(hierarchy: str, found: Sequence[str], word: str) -> str:
+    """The sentence on items that are missing."""
+    return f"{word.capitalize()}s of {hierarchy} are missing: {', '.join(found)}."
+
+
+def unasked(hierarchy: Hierarchy, marker: Marker) -> list[str]:
+    """What a repair with a class takes off the marker of kinds with conditions."""
+    wanted = targets(hierarchy, marker)
+    return sorted(
+        f"{part} of {hierarchy.levels[level].label}"
+        for name, recipe in marker.recipes.items()
+        for level, one in recipe.levels.items()
+        for part in (one.numbers.keys() - wanted[name].level(level).numbers if KINDS[name].has_conditions else ())
+    )
 
 
 def targets(hierarchy: Hierarchy, marker: Marker | None) -> Recipes:
-    """What a repair with a class makes: what the class asks for, and what the marker names besides."""
+    """What a repair with a class makes: what the class asks for, and what the marker names besides; of kinds with
+    conditions the latter only of levels that the class does not define.
+    """
     return {name: _target(hierarchy, marker.parts.get(name) if marker else None, kind) for name, kind in KINDS.items()}
 
 
 def _target(hierarchy: Hierarchy, part: Part | None, kind: NodeKind) -> Recipe:
-    present = [] if part is None else part.recipe.levels.values()
-    asked = {name: kind.aligned(kind.asked(hierarchy, name), present) for name in hierarchy.levels}
+    present = {} if part is None else part.recipe.levels
+    asked = {name: _asked(kind, hierarchy, name, present) for name in hierarchy.levels}
     own = Recipe(hierarchy.name, kind.is_by_tree(hierarchy), kind.version, asked)
     if part is None:
         return own
@@ -260,7 +283,8 @@ def _target(hierarchy: Hierarchy, part: Part | None, kind: NodeKind) -> Recipe:
     for name, one in part.recipe.levels.items():
         wanted = own.levels.get(name, NO_ITEMS)
         found = wanted.together(one)
-        if wanted.has_items:  # so that an attribute that the class no longer asks for does not stay
+        # So that an attribute that the class no longer asks for does not stay.
+        if wanted.has_items or (kind.has_conditions and name in asked):
             found = found._replace(numbers={part: found.numbers[part] for part in wanted.numbers})
         levels[name] = found.renamed(hierarchy.levels.get(name))
     return replace(own, by_tree=own.by_tree if kind.is_asked(hierarchy) else part.recipe.by_tree, levels=levels)

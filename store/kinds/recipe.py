@@ -45,6 +45,15 @@ class LevelRecipe(NamedTuple):
         has_all = other.attributes is None or (self.attributes is not None and other.attributes <= self.attributes)
         return not other.has_items or (has_all and self.agrees(other))
 
+    def kept(self, target: Self) -> Self:
+        """What of it is complete when all make another one: single attributes that are the same, or nothing with others
+        where one differs.
+        """
+        if self.attributes is not None and not self.agrees(target):
+            return self._replace(attributes=None, numbers={})
+        numbers = {part: names for part, names in self.numbers.items() if agree(names, target.number(part))}
+        return self._replace(numbers=numbers)
+
     def renamed(self, level: Level | None) -> Self:
         """With all names of the attributes of which it has one."""
         attributes, numbers = self.attributes, dict(self.numbers)
@@ -105,8 +114,7 @@ class Recipe:
         """What of it is complete when all make another one: nothing where that has other keys of items."""
         is_same = (self.by_tree, self.version) == (target.by_tree, target.version)
         levels = {
-            name: one if is_same and one.agrees(target.levels.get(name, one)) else NO_ITEMS
-            for name, one in self.levels.items()
+            name: one.kept(target.levels.get(name, one)) if is_same else NO_ITEMS for name, one in self.levels.items()
         }
         return replace(target, levels=levels)
 

@@ -86,8 +86,8 @@ class UniqueValue(NamedTuple):
         name, parts = self.names[0], list[str | None]()
         for level in hierarchy.levels.values():
             if (one := level.attributes.get(name)) and one.unique and (made is None or level.name in made.levels):
-                parts.append(None if made is None else part_of(made.level(level.name), self.names))
-        if None in parts:
+                parts.append(None if made is None else part_of(made.level(level.name), names_of(one)))
+        if None in parts or len({*parts}) > 1:  # of several where two attributes have become one
             raise not_indexed(self.hierarchy, self.label)
         return _key(self.hierarchy, (parts or [name])[0] or name, self.value)
 
@@ -101,6 +101,7 @@ class UniqueKind(NodeKind):
     """Items of unique values: each is written on condition that no other node has it."""
 
     name = "unique"
+    word = "unique-value item"
     has_conditions = True
 
     def is_asked(self, hierarchy: Hierarchy) -> bool:
@@ -117,9 +118,7 @@ class UniqueKind(NodeKind):
         return found._replace(numbers=numbers)
 
     def lacks(self, hierarchy: Hierarchy, level: Level, made: LevelRecipe) -> list[str]:
-        return [
-            f"the values of {one.name} of {level.label}" for one in level.unique if part_of(made, names_of(one)) is None
-        ]
+        return [f"{one.name} of {level.label}" for one in level.unique if part_of(made, names_of(one)) is None]
 
     def unmade(self, hierarchy: Hierarchy, made: Recipe | None, old: Record | None, new: Record) -> NotIndexed | None:
         for one in hierarchy.any_level(new.level).unique:
@@ -141,23 +140,25 @@ class UniqueKind(NodeKind):
         return [*found.values()]
 
     def owner(self, item: Item) -> str | None:
-        return str(item.get("id")) if str(item["pk"]).startswith(f"{self.name}/") else None
+        kind, _, rest = str(item["pk"]).partition("/")
+        own, found = rest.partition(".")[0] + ":", item.get("id")
+        # Damaged ids are those of a node that does not exist.
+        return None if kind != self.name else found if isinstance(found, str) and found.startswith(own) else own
 
     def is_same(self, found: Item, item: Item) -> bool:
         return found.get("id") == item["id"]
 
     def is_outdated(self, found: Item, item: Item, moves: Moves | None) -> bool:
-        return Holder.of(found).id == item["id"]
+        holder = Holder.of(found)
+        return found.keys() == item.keys() and holder.id == item["id"] and holder.at.endswith("#")
+
+    def label(self, hierarchy: Hierarchy | None, record: Record | None, item: Item) -> str:
+        return " ".join(_named(hierarchy, record, item)[1:])
 
     def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> Taken:
-        part, _, text = str(item["pk"]).partition(".")[2].partition("#")
-        name = label = part
-        for one in hierarchy.any_level(record.level).unique if hierarchy else ():
-            if key_of(item) in UniqueValue.of(record.hierarchy, one, one.value_in(record.attributes)).keys:
-                name, label, text = one.name, one.label, _text(one.value_in(record.attributes))
+        name, label, text = _named(hierarchy, record, item)
         place = "another node" if holder is None else shorten(format_path(holder))
-        shown_value = shorten(text) or '""'
-        return Taken(f"{shown_value} is the {label} of {place}; choose another.").at("attributes", name)
+        return Taken(f"{text} is the {label} of {place}; choose another.").at("attributes", name)
 
 
 def given_values(hierarchy: Hierarchy, level: str, values: Mapping[str, Value]) -> list[UniqueValue]:
@@ -179,6 +180,18 @@ def part_of(made: LevelRecipe, names: Names) -> str | None:
 def not_indexed(hierarchy: str, name: str) -> NotIndexed:
     """The error where not all values of an attribute have their items."""
     return NotIndexed(f"Not all values of {name} of {hierarchy} are known to be unique yet; that takes clade repair.")
+
+
+def _named(hierarchy: Hierarchy | None, record: Record | None, item: Item) -> tuple[str, str, str]:
+    """The attribute of an item, its name in messages and its value, by the node if that has it, else as in the key."""
+    name, _, text = str(item["pk"]).partition(".")[2].partition("#")
+    label = name
+    if hierarchy is not None and record is not None:
+        for one in hierarchy.any_level(record.level).unique:
+            value = one.value_in(record.attributes)
+            if value is not None and key_of(item) in UniqueValue.of(hierarchy.name, one, value).keys:
+                name, label, text = one.name, one.label, _text(value)
+    return name, label, shorten(text) or '""'
 
 
 def _key(hierarchy: str, name: str, value: str) -> Key:

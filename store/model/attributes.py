@@ -73,7 +73,8 @@ class Attribute:
     names, under which values may be stored. With `search` its words are found by search, with `sortable` lists are
     ordered by it. `deprecated` says what to use instead; `tags`, `shareable` and `inaccessible` are directives of
     Federation. Each value of a `unique` one belongs to one node; where it is `disclosed`, all writers may learn
-    that it is taken. `renamed` is its name in messages, where that is another one.
+    that it is taken, and with `federation_key` other subgraphs name nodes by it. `renamed` is its name in messages,
+    where that is another one.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Attribute:
     inaccessible: bool = False
     unique: bool = False
     disclosed: bool = False
+    federation_key: bool = False
     renamed: str = ""
 
     @property

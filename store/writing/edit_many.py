@@ -223,7 +223,7 @@ class Batch:
                 "transaction holds. Send fewer edits at once."
             )
         self._ids |= transaction.ids
-        self._waiting += [one._replace(edit=place) for one in transaction.waiting]
+        self._waiting += [one._replace(edits=dict.fromkeys(one.after, place)) for one in transaction.waiting]
         overlay.promise(transaction.waiting)
         await overlay.add(changes)
         self.edited += transaction.edited
@@ -280,20 +280,27 @@ class _BatchOverlay(WriteOverlay):
         super().__init__(store)
         self._group = group
         self._keys: list[Key] = []  # of the changes, in order when they are asked for
-        self.promised: dict[Key, Item | None] = {}  # items of kinds with conditions, as they would be so far
+        self.promised: dict[Key, dict[str, Item | None]] = {}  # by ids of nodes, the last ones at the end
 
     def __contains__(self, key: Key) -> bool:
-        return key in self.promised or key in self._pending or key in self._group
+        return key in self._pending or key in self._group
 
     def promise(self, waiting: Iterable[Waiting]) -> None:
-        """Show the items that nodes would have if no others had them, so that they are found by unique values."""
+        """Show the items of kinds with conditions that nodes would have if no others had them, so that the nodes are
+        found by unique values; None for those that they have given up.
+        """
         for one in waiting:
-            given_up = {key for key in one.before if (self.promised.get(key) or one.before[key])["id"] == one.record.id}
-            self.promised |= dict.fromkeys(given_up) | dict(one.after)
+            for key, item in (dict.fromkeys(one.before) | dict(one.after)).items():
+                promised = self.promised.setdefault(key, {})
+                promised.pop(one.record.id, None)
+                promised[one.record.id] = item
 
     def item(self, key: Key) -> Item | None:
-        if key in self.promised:
-            return self.promised[key]
+        item, promised = self._item(key), self.promised.get(key, {})
+        last = next((one for one in reversed(promised.values()) if one is not None), None)
+        return last or (None if item is not None and item.get("id") in promised else item)
+
+    def _item(self, key: Key) -> Item | None:
         change = self._pending.get(key)
         if change is None:
             return self._group.item(key)
@@ -304,8 +311,7 @@ class _BatchOverlay(WriteOverlay):
         return key in self._pending
 
     async def read(self, keys: Iterable[Key], reads: ReadUsage) -> None:
-        known = self._pending.keys() | self.promised.keys()
-        await self._group.read([key for key in keys if key not in known], reads)
+        await self._group.read([key for key in keys if key not in self._pending], reads)
 
     def add_read(self, items: Mapping[Key, Item | None]) -> None:
         self._group.add_read({key: item for key, item in items.items() if key not in self._pending})

@@ -1,15 +1,17 @@
 """Taken items: the changes of kinds with conditions in an edit, and its faults where other nodes have such items."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from store.errors import Conflict, Fault, FaultList, NotFound
 from store.kinds.conditional import Taken, Waiting, conditional_changes, keys_of
 from store.metadata.history import current_key
+from store.metadata.tree_version import ActiveMoveRef
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, id_key, path_of
-from store.model.records import Change
-from store.writing.reads import Reader, ReadSet, WriteContext
+from store.model.records import Change, key_of
+from store.reading import active_moves
+from store.writing.reads import Reader, WriteContext
 
 
 async def settled(
@@ -20,22 +22,24 @@ async def settled(
         return {}
     changes, taken = conditional_changes(waiting, await reader.read([], keys_of(waiting)))
     if taken:
-        places = await _places(taken, reader)
+        places = await _places(dict.fromkeys([one.holder for one in taken]), reader)
         FaultList([_fault(one, hierarchy, *places[one.holder], context) for one in taken]).check()
     return changes
 
 
-async def _places(taken: Sequence[Taken], reader: Reader) -> dict[str, tuple[Key | None, ReadSet]]:
-    """Where the holders of items are, by their ids, None for one that is gone, with the versions of all trees."""
-    keys = {one.holder: id_key(one.holder) for one in taken}
-    ids = await reader.read([], keys.values())
-    found = {holder: current_key(ids[key]) for holder, key in keys.items()}
-    versions = await reader.read([place.pk for place in found.values() if place is not None], [])
-    return {holder: (place, versions) for holder, place in found.items()}
+async def _places(ids: Iterable[str], reader: Reader) -> dict[str, tuple[Key | None, ActiveMoveRef | None]]:
+    """Where the nodes with these ids are, None for one that is gone, and the running deletions that remove them."""
+    read_set = await reader.read([], map(id_key, ids))
+    keys = {one: current_key(read_set[id_key(one)]) for one in ids}
+    await reader.read_into(read_set, {key.pk for key in keys.values() if key is not None}, [])
+    held = {one: [ref for ref in read_set.version(key.pk).moves if ref.holds(key)] for one, key in keys.items() if key}
+    moves = await active_moves(reader.store, {ref for refs in held.values() for ref in refs}, reader.reads)
+    deletions = {one: next((ref for ref in refs if ref.target is None), None) for one, refs in held.items()}
+    return {one: (key and (moves.current(key) or key), deletions.get(one)) for one, key in keys.items()}
 
 
 def _fault(
-    one: Taken, hierarchy: Hierarchy | None, place: Key | None, versions: ReadSet, context: WriteContext
+    one: Taken, hierarchy: Hierarchy | None, place: Key | None, deletion: ActiveMoveRef | None, context: WriteContext
 ) -> Fault:
     """The fault of a node: a running deletion of the holder is a conflict for whoever may read where it is."""
     path: Path | None = None
@@ -44,9 +48,7 @@ def _fault(
             context.rights.check_visible(one.waiting.record.hierarchy, path_of(*place))
             path = path_of(*place)
     fault = one.waiting.kind.taken(hierarchy, one.waiting.record, one.item, path)
-    if place is not None and path is not None:
-        for running in versions.version(place.pk).moves:
-            if running.target is None and running.holds(place):
-                fault = Conflict(running.refusal(place)).at(*fault.field)
-    fault.edit = one.waiting.edit
+    if place is not None and path is not None and deletion is not None:
+        fault = Conflict(deletion.refusal(place)).at(*fault.field)
+    fault.edit = one.waiting.edits.get(key_of(one.item))
     return fault

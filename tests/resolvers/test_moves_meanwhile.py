@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from resolvers.lists.arguments import NoSelection
-from resolvers.lookup import find_nodes
+from resolvers.lookup import ById, find_nodes
 from resolvers.session.request import Request
 from store.engine import ReadUsage, Store
 from store.model.keys import node_key
@@ -78,5 +78,5 @@ async def test_a_node_that_is_deleted_costs_three_reads(store: Store) -> None:
     node_id = await plant(store)
     between = written_between(store, {2: Delete(CATEGORY, ("r", "b", "x"), Policy.CASCADE)})
     request = Request(between, {"category": CATEGORY})
-    assert await find_nodes(request, [(("category", node_id), NoSelection())]) == [None]
+    assert await find_nodes(request, [(ById("category", node_id), NoSelection())]) == [None]
     assert request.reads.requests == 3

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import pytest
 from graphql import get_named_type, is_leaf_type, is_required_argument
@@ -54,6 +55,8 @@ from tests.user_errors import with_user_errors
 class PlotNode(Node, hierarchy="plot", many="plots", search="hierarchy", location="latitude,longitude"):
     """A plot; all of them are searched together."""
 
+    code: str | None = attribute("Code.", unique=True, federation_key=True)
+    number: int | None = attribute("Number.", unique=True)
     latitude: float | None = attribute("Degrees.")
     longitude: float | None = attribute("Degrees.")
 
@@ -69,6 +72,8 @@ class Bed(PlotNode, under=[Plot, "self"]):
 class CrateNode(Node, hierarchy="crate", many="crates", search="tree", location="latitude,longitude"):
     """A crate; each tree is searched by itself."""
 
+    code: str | None = attribute("Code.", unique=True, federation_key=True)
+    number: int | None = attribute("Number.", unique=True)
     latitude: float | None = attribute("Degrees.")
     longitude: float | None = attribute("Degrees.")
 
@@ -151,6 +156,11 @@ async def add_moves(store: Store, hierarchy: str, tree: str, moved: int) -> None
     await store.commit([TreeVersion.of(tree, item).incremented({}, moves=(running,), has_redirects=True)])
 
 
+def number_of(path: Path) -> int:
+    """A number that no other path has."""
+    return crc32("-".join(path).encode()) >> 1
+
+
 EDITED = [("H", "old"), ("H", "old", "x"), ("H", "away"), ("H", "dead")]
 
 
@@ -167,9 +177,12 @@ async def add_edits(store: Store, hierarchy: str) -> None:
 
 
 async def plant(store: Store, hierarchy: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Load nodes given as path, level, name and values, whose ids are made of their paths but for the fifth."""
+    """Load nodes given as path, level, name and values, whose ids are made of their paths but for the fifth, as their
+    unique values are.
+    """
     plan, outcome = ImportPlan(DEFINITIONS[hierarchy]), LoadResult()
     for number, (path, level, name, values, *own_id) in enumerate(rows):
+        values = {**values, "code": "-".join(path), "number": number_of(path)}
         plan.take(Row(number, list(path), [Part(level, name, *(own_id or ["-".join(path)]), values)]))
     await load(store, plan, outcome)
     assert not outcome.rejections
@@ -253,6 +266,15 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
         deep = f"descendants(maxDepth: 2, level: {inner}) {{ totalCount nodes {{ path }} }}"
         add(hierarchy, [at], deep)
         add(inner.lower(), [at, node_id], "path ancestors { id }")
+        code, serial = f'(code: "{"-".join(path)}")', f"(number: {number_of(path)})"
+        add(f"{hierarchy}Node", [code, serial], "path ancestors { id } children { nodes { path } }")
+        add(inner.lower(), [code], "path")
+        field, known = f"{hierarchy}Node", " { path }"
+        beside = [f"c: {field}{serial}{known}", f"d: {field}{node_id}{known}", f"e: {field}{at}{known}"]
+        found[field] += [
+            f"{{ a: {field}{code}{known} b: {field}{one}{known} {' '.join(beside)} }}" for one in (at, code)
+        ]
+        found[field] += [f"{{ a: {field}{code}{known} {one} }}" for one in beside]
         add(f"{hierarchy}Node", [at], "children { nodes { path children { nodes { path } } } }")
         add(f"{hierarchy}Node", [at, node_id], "ancestors { id } history { totalCount }")
         add("node", [node_id], "id")
@@ -270,6 +292,8 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
             [f'(representations: [{{__typename: "{outer.title()}", path: "{format_path(path)}"}}])'],
             "__typename",
         )
+        representation = f'{{__typename: "{title[:-1]}Node", code: "{"-".join(path)}"}}'
+        add("_entities", [f"(representations: [{representation}])"], "__typename")
     texts = ("lamp", "l", "lamp 0", "lamp n", "omaha", *[f"lamp {word}" for word in ABOVE])
     for text, first in itertools.product(texts, (1, 10, 100)):
         add(f"search{title}", [f'(text: "{text}", first: {first})'], TOTAL if len(text) > first else FOUND)

@@ -7,7 +7,7 @@ import pytest
 
 from resolvers.access.grants import Grants
 from resolvers.lists.arguments import NoSelection
-from resolvers.lookup import find_nodes
+from resolvers.lookup import ByPath, find_nodes
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
@@ -200,7 +200,7 @@ async def test_restricted_callers_neither_use_nor_notice_what_others_have_read(s
     grants, counts = Grants.parse(["read:ground/s"]), []
     for _ in range(2):
         request = Request(store, definitions, page_cache=cache, grants=grants)
-        assert await find_nodes(request, [(("ground", ("r", "a3")), NoSelection())]) == [None]
+        assert await find_nodes(request, [(ByPath("ground", ("r", "a3")), NoSelection())]) == [None]
         counts.append(request.reads.requests)
         await Request(store, definitions, page_cache=cache).state.node(node_key("ground", ("r", "a3")))
     assert counts[0] == counts[1] > 0

@@ -150,8 +150,8 @@ const rulesOf = ({ type, minimum, maximum, pattern }) => ({
 });
 
 /** What an attribute is, with the rules that its field does not show by itself. @param {Attribute} attribute */
-function hintOf({ description, minimum, maximum, pattern }) {
-  const rules = [minimum && `Minimum ${minimum}.`, maximum && `Maximum ${maximum}.`, pattern && `Pattern ${pattern}`];
+function hintOf({ description, minimum, maximum, pattern, unique }) {
+  const rules = [minimum && `Minimum ${minimum}.`, maximum && `Maximum ${maximum}.`, pattern && `Pattern ${pattern}`, unique && "Unique."];
   return [description, ...rules].filter(Boolean).join(" ");
 }
 

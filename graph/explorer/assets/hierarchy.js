@@ -11,6 +11,7 @@
  * @typedef {{order: Order | null, filters: Filter[], text: string, isDeep: boolean}} View */
 /** @typedef {{field: string, direction: "ASC" | "DESC"}} Order */
 
+const MAX_ALIASES = 30; // of a document, as the server limits them
 const MAX_COUNTED = 12; // levels with an alias for their count, since aliases are limited
 
 /** The level of this name. @param {Hierarchy} hierarchy @param {string} name @returns {Level} */
@@ -30,6 +31,10 @@ export const storedAttributes = (level) => level.attributes.filter((one) => !one
  */
 export const isColumn = ({ facetField, computed, deprecated, selection, type }) =>
   facetField !== null || (computed && !deprecated && (!selection || type === "Money"));
+
+/** The unique attributes, of each level that has them. @param {Hierarchy} hierarchy */
+export const uniqueOf = (hierarchy) =>
+  hierarchy.levels.flatMap((level) => level.attributes.filter((one) => one.unique).map((attribute) => ({ level, attribute })));
 
 /** The type of one value of an attribute: that of "[String!]" is "String". @param {string} type */
 export const elementType = (type) => type.replace(/[[\]!]/g, "");
@@ -141,7 +146,7 @@ export const HIERARCHIES = `query Hierarchies {
     levels {
       name title description under mayBeRoot inputField
       attributes { name type selection values orderField facetField description required minimum maximum pattern computed
-        deprecated }
+        deprecated unique }
     }
   }
 }`;
@@ -231,6 +236,31 @@ fragment AboveRow on ${title} {
   }
 }`,
   };
+}
+
+/**
+ * The look-ups of a text by each unique attribute that can have it as its value, on each level, whose field finds no others.
+ * `by` has their attributes by alias. @param {Hierarchy} hierarchy @param {string} text
+ */
+export function lookupsOf(hierarchy, text) {
+  const asked = uniqueOf(hierarchy).filter(({ attribute }) => codeOf(attribute, text) !== null).slice(0, MAX_ALIASES);
+  const types = [...new Set(asked.map(({ attribute }) => attribute.type))];
+  const fields = asked.map(({ level: { title }, attribute: { name, type } }, place) =>
+    `\n  by${place}: ${title[0].toLowerCase()}${title.slice(1)}(${name}: $${type}) { path name level ancestors { path name } }`);
+  return {
+    document: `query Lookup(${types.map((type) => `$${type}: ${type}`).join(", ")}) {${fields.join("")}\n}`,
+    variables: Object.fromEntries(asked.map(({ attribute }) => [attribute.type, codeOf(attribute, text)])),
+    by: new Map(asked.map(({ attribute }, place) => [`by${place}`, attribute])),
+  };
+}
+
+/** A text as a value of a unique attribute; null where it is none of its type. @param {Attribute} attribute @param {string} text */
+function codeOf({ type, values }, text) {
+  if (values) return values.includes(text) ? text : null;
+  if (type === "Date") return new Date(text).toJSON()?.startsWith(`${text}T`) ? text : null;
+  if (type === "String") return text;
+  if (!/^-?\d+$/.test(text) || BigInt.asIntN(type === "Int" ? 32 : 64, BigInt(text)) !== BigInt(text)) return null;
+  return operand(type, text);
 }
 
 /** @param {Hierarchy} hierarchy @param {Level[]} levels @param {(one: Attribute) => unknown} chosen @param {string} indent */

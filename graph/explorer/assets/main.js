@@ -3,7 +3,7 @@
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { sentence } from "./api.js";
 import { focusHeading, isLost, keepFocus } from "./focus.js";
-import { addressOf, DELETED, isFiltered, parentOf, placeOf, treeOf } from "./hierarchy.js";
+import { addressOf, DELETED, isFiltered, parentOf, placeOf, treeOf, uniqueOf } from "./hierarchy.js";
 import { HierarchyView, NodeView, openWrite } from "./node_view.js";
 import { Search } from "./search.js";
 import { Family, session } from "./session.js";
@@ -37,7 +37,7 @@ function Explorer({ graphiql }) {
       <nav class="hierarchies" aria-label="Hierarchies">${hierarchies.map((one) => html`<a key=${one.name}
         href=${addressOf(one.name)} aria-current=${one.name === name ? "true" : undefined}>${one.listField}</a>`)}
       </nav>
-      ${model?.documents.search ? html`<${Search} model=${model} path=${place.path} onOpen=${open} />` : html`<span class="search"></span>`}
+      ${model && (model.documents.search || uniqueOf(model.hierarchy).length) ? html`<${Search} model=${model} path=${place.path} onOpen=${open} />` : html`<span class="search"></span>`}
       <${Credential} credential=${api.credential} refusals=${api.refusals} onUse=${use} />
     </header>
     ${error && html`<main class="alone"><p class="error" role="alert">${error}</p> <button onClick=${() => session.start()}>Try again</button></main>`}

@@ -14,6 +14,7 @@ from graph.settings import Settings
 from store.model.keys import tree_key
 from tests.graph.explorer.steps import SECRET, planted, token
 from tests.serving import serving
+from tests.wares import WareNode
 
 PUBLIC = "public, max-age=60, stale-while-revalidate=60"
 PRIVATE = "private, no-cache"
@@ -224,3 +225,18 @@ def test_entities_without_tags_are_in_no_cache(start):
             assert answer.json()["data"]["_entities"], case
             assert is_private(answer), case
             assert "extensions" not in answer.json()
+
+
+# -- lookups by unique values ------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_is_found_by_its_value_is_public_and_a_value_without_a_node_is_not(store_url):
+    planted(store_url, WareNode, [(["r"], "SHELF"), (["r", "a"], "WARE", "a", {"sku": "A", "serial": 5})])
+    settings = {"store": store_url, "max_age_seconds": 60, "settle_seconds": 0.0, "hierarchies": "tests.wares"}
+    with serving(create_app(Settings(**settings))) as url, httpx.Client(base_url=url, timeout=30) as client:
+        for _ in range(3):
+            assert tags(get(client, '{ ware(sku: "A") { path } wareNode(serial: 5) { name } }')) == ["ware/r"]
+            for missing in ('{ ware(sku: "B") { path } }', '{ a: ware(sku: "B") { path } ware(sku: "A") { path } }'):
+                answer = get(client, missing)
+                assert "errors" not in answer.json()
+                assert is_private(answer, PRIVATE) or is_private(answer)

@@ -103,8 +103,7 @@ DAMAGE: dict[str, tuple[Callable[[Item], Change], str]] = {  # of the item of th
     "a moved node that is elsewhere": (moved("r.a", line=ELSEWHERE + id_hash("category:r.a")), MOVED),
     "no marker": (
         lambda _: Delete(marker_key("category")),
-        "category: the items of search are not complete, since its class had no search= when nodes were written; "
-        "nothing is searched until clade repair has written them",
+        "category: search items are missing: all; what needs them is an error until clade repair has written them",
     ),
 }  # fmt: skip
 

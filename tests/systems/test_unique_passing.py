@@ -1,6 +1,4 @@
-"""Faults of unique values that the histories of test_unique_values.py have found and that are not mended yet."""
-
-import pytest
+"""Single histories of unique values: values that pass on within a batch, and a holder that is moved meanwhile."""
 
 from store.engine import ReadUsage, Store
 from store.errors import Taken
@@ -11,10 +9,7 @@ from store.writing.writer import Writer
 from tests.store.kinds.test_unique import SHOP, SKU, create, delete, edit, move, product, refused, update, values
 from tests.store.writing import journaled
 
-not_mended = pytest.mark.xfail(strict=True)
 
-
-@not_mended
 async def test_the_path_of_a_holder_is_where_readers_see_it_while_a_move_is_swept(store: Store) -> None:
     await edit(store, create("g"), create("g/a"), *[product(f"g/a/{n}", sku=f"{n}") for n in range(20)])
     store.max_commit_changes = journaled.SMALL
@@ -23,14 +18,12 @@ async def test_the_path_of_a_holder_is_where_readers_see_it_while_a_move_is_swep
     assert str(fault) == "19 is the sku of g/b/19; choose another."
 
 
-@not_mended
 async def test_a_fault_names_the_edit_that_gave_the_value(store: Store) -> None:
     await edit(store, create("g"), product("g/p", sku="A"), product("g/q"))
     faults = await refused(store, EditMany(SHOP, [update("g/q", sku="A"), update("g/q", number=5)]))
     assert [(one.edit, one.field) for one in faults] == [(0, ("attributes", "sku"))]
 
 
-@not_mended
 async def test_of_edits_that_give_one_value_the_last_one_is_at_fault(store: Store) -> None:
     await edit(store, create("g"), product("g/p"), product("g/q"))
     edits = [update("g/p", sku="B"), update("g/q", sku="A"), update("g/p", sku="A")]
@@ -39,7 +32,6 @@ async def test_of_edits_that_give_one_value_the_last_one_is_at_fault(store: Stor
     assert (fault.edit, str(fault)) == (2, "A is the sku of g/q; choose another.")
 
 
-@not_mended
 async def test_a_node_is_named_by_its_value_after_another_one_had_it_for_some_edits(store: Store) -> None:
     await edit(store, create("g"), product("g/p", sku="A"), product("g/q"))
     named = delete("g/p").__class__(SHOP, (), delete("g/p").policy, names=[Named.by_value("node", SHOP, SKU, "A")])
