@@ -1,4 +1,4 @@
-"""Model of unique values: nodes and running jobs in dictionaries, which say what an edit leaves and why it is refused."""
+"""Model of unique values: nodes and jobs in dictionaries, which say what an edit leaves and why it is refused."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -63,26 +63,21 @@ class Busy(Refused):
 class Model:
     nodes: Nodes = field(default_factory=dict)
     hidden: Nodes = field(default_factory=dict)  # of deletions that are committed, until they are swept
-    jobs: dict[str, Journaled] = field(default_factory=dict)  # those that run
-    ended: set[str] = field(default_factory=set)
+    jobs: list[Journaled] = field(default_factory=list)  # those that run
+    committed: set[str] = field(default_factory=set)
 
     # -- jobs ----------------------------------------------------------------------------------------------------------
 
-    def follow(self, moves: Iterable[Journaled], swept: Iterable[Path]) -> None:
-        """Take over what the jobs have done since; the nodes at these paths are no longer in the table."""
+    def follow(self, moves: Sequence[Journaled], there: Nodes) -> None:
+        """Take over what the jobs have done since, which leaves these nodes in the table."""
         for job in moves:
-            before = self.jobs.get(job.id)
-            if job.id not in self.ended and job.has_committed and not (before and before.has_committed):
+            if job.has_committed and job.id not in self.committed:
                 self._commit(job)
-            if job.ended_at is None:
-                self.jobs[job.id] = job
-            else:
-                self.jobs.pop(job.id, None)
-                self.ended.add(job.id)
-        for path in swept:
-            self.hidden.pop(path, None)
+        self.jobs = [job for job in moves if job.ended_at is None]
+        self.hidden = {path: node for path, node in self.hidden.items() if there.get(path) == node}
 
     def _commit(self, job: Journaled) -> None:
+        self.committed.add(job.id)
         source = path_of(*job.source)
         moved = {path: self.nodes.pop(path) for path in below(self.nodes, source)}
         if job.target is None:
@@ -90,16 +85,14 @@ class Model:
         else:
             self.nodes |= {(*path_of(*job.target), *path[len(source) :]): node for path, node in moved.items()}
 
-    def ends(self) -> list[Path]:
-        return [path_of(*end) for job in self.jobs.values() for end in job.running.ends]
-
     def is_busy(self, path: Path, *, whole: bool = False) -> bool:
         """Whether a job holds a path, or if `whole` something below it."""
-        return any(path[: len(end)] == end or (whole and end[: len(path)] == path) for end in self.ends())
+        ends = [path_of(*end) for job in self.jobs for end in job.running.ends]
+        return any(path[: len(end)] == end or (whole and end[: len(path)] == path) for end in ends)
 
     def is_dying(self, path: Path) -> bool:
         """Whether a running job deletes the node at a path."""
-        tops = [path_of(*job.source) for job in self.jobs.values() if job.target is None]
+        tops = [path_of(*job.source) for job in self.jobs if job.target is None]
         return any(path[: len(top)] == top for top in tops)
 
     # -- edits ---------------------------------------------------------------------------------------------------------
