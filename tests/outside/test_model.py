@@ -8,9 +8,9 @@ from tests.engines import binary
 from tests.outside.model.races import race
 from tests.outside.model.run import run
 from tests.outside.processes import Place, missing, place
-from tests.selection import until
+from tests.selection import examples, until
 
-STEPS = 40
+STEPS = examples(28, 40)
 RACE_SECONDS = 4.0
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.commands.importing.files import Clade, clade
+from tests.selection import examples
 
 __all__ = ["clade"]  # a fixture
 
@@ -23,7 +24,7 @@ WORDS = (
     "Ørsta Łódź Škofja Ñuñoa Αθήνα Київ 東京"
 ).split()
 SIGNS = (" > ", " / ", " | ", ">", "|", "\\", "::", " » ", "»", " → ", " -> ")
-SEEDS = range(8)
+SEEDS = range(examples(4, 8))
 
 
 class File(NamedTuple):
