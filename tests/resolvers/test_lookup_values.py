@@ -268,12 +268,12 @@ async def test_a_warm_lookup_reads_the_version_of_its_tree_alone(stocked: Store)
         clock.now += 2 * SETTLE
         return reply.requests, reply.items
 
-    for edits in ([], [move("r/a", "r/new")]):
+    for edits in ([], [move("r/a", "r/new")], [move("r/new/w3", "o/w3")]):
         await write(stocked, *edits)
         assert (await costs())[0] >= 2
         await costs()
         assert await costs() == ((1, 1) if lags(stocked) else (0, 0))
-    await write(stocked, update("o/b", sku="C"))
+    await write(stocked, update("r/new/w4", sku="C"))
     assert (await costs() == (1, 1)) is lags(stocked), "another tree; the version of SQLite is that of the store"
 
 
@@ -361,8 +361,9 @@ async def test_a_value_that_some_node_has_at_all_times_is_found(
     there, back = edits[edit]
     for read in range(1, 8):
         between: Any = Interrupted(stocked, "get", before=once(read, partial(write, stocked, there)))
-        answer = await Server(between, WareNode).ask(CALLERS[who], '{ ware(sku: "A1") { path } }')
+        answer = await Server(between, WareNode).ask(CALLERS[who], '{ ware(sku: "A1") { path sku } }')
         assert "errors" not in answer
+        assert answer["data"]["ware"]["sku"] == "A1"
         assert answer["data"]["ware"]["path"] in (source, "o/b", "o/c", "o/w1", source.replace("/a/", "/z/"))
         if between.calls < read:
             assert read > 2
