@@ -285,11 +285,11 @@ class History:
         """Another worker takes over what has not ended, and dies after some commits."""
         await journaled.lapse(self.store)
         worker = MoveWorker(journaled.mortal(self.store, commits), SOON)
-        try:
-            await worker.resume()
-            await ended(worker)
-        except journaled.Dies:
-            self.counts["killed again"] += 1
+        for step in (worker.resume(), ended(worker)):
+            try:
+                await step
+            except journaled.Dies:
+                self.counts["killed again"] += 1
         self.log.append(f"resumed, {commits} commits")
 
     # -- comparison ----------------------------------------------------------------------------------------------------
