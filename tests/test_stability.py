@@ -54,8 +54,8 @@ def test_clade_exports_what_the_pages_list():
         (
             clade.attribute,
             "(description, *, required=False, default=None, minimum=None, maximum=None, max_length=16384, "
-            "pattern=None, search=False, sortable=True, deprecated=None, was=(), tags=(), shareable=False, "
-            "inaccessible=False)",
+            "pattern=None, search=False, sortable=True, unique=False, deprecated=None, was=(), tags=(), "
+            "shareable=False, inaccessible=False, federation_key=False)",
         ),
         (clade.computed, "(description, *, deprecated='')"),
         (clade.create_app, "(settings=None)"),

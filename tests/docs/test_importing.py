@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
+from graph.hierarchies.registry import OWN_MODULES
 from tests.readme import DOCS, section
 
 PAGE = DOCS / "importing.md"
@@ -21,7 +22,30 @@ STORED = {
         "stored.csv",
         "path,level,id,price\nM,CATEGORY,m,\nM/M,PRODUCT,p,5\nM/M/red,VARIANT,red,\nM/M/blue,VARIANT,blue,9\n",
     ),
+    "codes.csv": (
+        "stored.csv",
+        "path,level,sku,qty\nTV,DEPARTMENT,,\nTV/48,PRODUCT,TV-48,3\nTV/65,PRODUCT,TV-65,4\nTV/77,PRODUCT,,5\n",
+    ),
 }  # what is imported before
+SHOP = '''"""A shop."""
+
+from clade import Node, attribute
+
+
+class Shop(Node, hierarchy="shop"):
+    """Something in a shop."""
+
+
+class Department(Shop, under=None):
+    """A department."""
+
+
+class Product(Shop, under=[Department]):
+    """A product."""
+
+    sku: str | None = attribute("Its code in the warehouse.", unique=True)
+    qty: int | None = attribute("Pieces in stock.")
+'''
 
 
 @pytest.mark.parametrize(("title", "content", "commands", "shown"), FILES, ids=[title for title, *_ in FILES])
@@ -29,7 +53,9 @@ def test_a_file_makes_the_tree_that_is_shown(
     title: str, content: str, commands: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    environment = {"CLADE_STORE": f"sqlite:///{tmp_path}/clade.db", "COLUMNS": "200"}
+    (tmp_path / "shop.py").write_text(SHOP)
+    classes = "shop.py" if " shop " in commands else ",".join(OWN_MODULES)
+    environment = {"CLADE_STORE": f"sqlite:///{tmp_path}/clade.db", "COLUMNS": "200", "CLADE_HIERARCHIES": classes}
 
     def run(*words: str) -> str:
         result = CliRunner().invoke(app_of(words[:1]), words, env=environment)
@@ -52,4 +78,4 @@ def test_a_file_makes_the_tree_that_is_shown(
 
 
 def test_all_files_of_the_page_are_here() -> None:
-    assert len(FILES) == section("Your file has", PAGE).count("```sh") == 13
+    assert len(FILES) == section("Your file has", PAGE).count("```sh") == 14
