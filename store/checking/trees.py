@@ -38,7 +38,7 @@ from store.model.keys import Key, ancestor_keys, id_key, revision_key, subtree, 
 from store.model.records import ABSENT, Change, Check, Item, Record, is_id, is_revision, key_of
 from store.reading import ActiveMoves, Pages, registered_moves, stored_items
 
-WAY_OUT = "remove it from one of both, then run clade repair"
+WAY_OUT = "change one of both, then run clade repair"
 PAGE_NODES = 200  # with their items, some thousand at most
 MAX_READ_REVISIONS = 100  # of a node; more are counted in a request of their own
 

@@ -71,11 +71,11 @@ class Taken(NamedTuple):
 
 
 def check_made(hierarchy: Hierarchy, marker: Marker | None, old: Record | None, new: Record) -> None:
-    """Raise NotIndexed where a node may not be written so before all nodes have their items of a kind."""
-    for kind in KINDS.values():
+    """Raise NotIndexed where a node may not be written so before a repair makes items of a kind."""
+    for name, kind in KINDS.items():
         if kind.has_conditions:
-            made = marker.made(kind.name) if marker else None
-            if error := kind.unmade(hierarchy, made, old, new):
+            recipe = marker.recipes.get(name) if marker else None
+            if error := kind.unmade(hierarchy, recipe, old, new):
                 raise error
 
 

@@ -102,8 +102,8 @@ class NodeKind(ABC):
         """Whether an item that a node has need not be written for what it has now."""
         return old == new
 
-    def unmade(self, hierarchy: Hierarchy, made: Recipe | None, old: Record | None, new: Record) -> NotIndexed | None:
-        """Why a node may not be written so with a class before all nodes have their items, None where it may."""
+    def unmade(self, hierarchy: Hierarchy, recipe: Recipe | None, old: Record | None, new: Record) -> NotIndexed | None:
+        """Why a node may not be written so with a class while items are made by a recipe, None where it may."""
         return None
 
     def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> Fault:

@@ -120,12 +120,13 @@ class UniqueKind(NodeKind):
     def lacks(self, hierarchy: Hierarchy, level: Level, made: LevelRecipe) -> list[str]:
         return [f"{one.name} of {level.label}" for one in level.unique if part_of(made, names_of(one)) is None]
 
-    def unmade(self, hierarchy: Hierarchy, made: Recipe | None, old: Record | None, new: Record) -> NotIndexed | None:
+    def unmade(self, hierarchy: Hierarchy, recipe: Recipe | None, old: Record | None, new: Record) -> NotIndexed | None:
         for one in hierarchy.any_level(new.level).unique:
             value = one.value_in(new.attributes)
             if value is None or (old is not None and value == one.value_in(old.attributes)):
                 continue
-            if made is None or (new.level in made.levels and part_of(made.level(new.level), names_of(one)) is None):
+            levels = {} if recipe is None else recipe.levels
+            if recipe is None or (new.level in levels and part_of(levels[new.level], names_of(one)) is None):
                 return not_indexed(hierarchy.name, one.label)
         return None
 

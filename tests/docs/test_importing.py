@@ -22,7 +22,7 @@ STORED = {
         "stored.csv",
         "path,level,id,price\nM,CATEGORY,m,\nM/M,PRODUCT,p,5\nM/M/red,VARIANT,red,\nM/M/blue,VARIANT,blue,9\n",
     ),
-    "codes.csv": (
+    "night.csv": (
         "stored.csv",
         "path,level,sku,qty\nTV,DEPARTMENT,,\nTV/48,PRODUCT,TV-48,3\nTV/65,PRODUCT,TV-65,4\nTV/77,PRODUCT,,5\n",
     ),
