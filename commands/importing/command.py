@@ -54,8 +54,8 @@ def import_file(
     names: Texts = _option("--name", "Table: column of names, such as city=City; the key by default."),
     names_in: Texts = _option("--name-in", "Table: column of names in a language, such as city.de=Stadt; repeatable."),
     ids: Texts = _option("--id", "Table: column of ids, such as city=Id; made from paths by default."),
-    by: Text = _option("--by", "Rows change the stored nodes that have their ids, or values of a unique attribute such as "
-        "sku, whatever the paths; with =COLUMN for another column. Nothing is created or moved.",
+    by: Text = _option("--by", "Rows change the stored nodes that have their ids, or values of a unique attribute, "
+        "such as sku, whatever the paths; with =COLUMN for another column. Nothing is created or moved.",
         metavar="NAME[=COLUMN]"),
     level_ids: bool = _option("--level-ids", "Ids of the file are unique within a level only: each gets its level "
         "before it, such as city-30.", False),

@@ -370,7 +370,7 @@ class _Import:
         found, late = await self._values.settle(recipe, diff, creations, batches.fits)
         if self.is_last:
             are_versions = bool(self.plan.revisions)
-            diff.rejections += await self._values.rejections(diff.tree, late, are_versions=are_versions)
+            diff.rejections += await self._values.rejections(diff.tree, late, creations, are_versions=are_versions)
             late = {}
         kept = _wanted(found, diff.implied)
         if late:  # parents without a child wait for it

@@ -13,6 +13,7 @@ from store.errors import NotIndexed
 from store.model.keys import Key
 from store.model.paths import parse_path
 from store.model.records import Delete as DeleteItem
+from store.model.records import Record
 from store.transfer.load import LoadResult, check_made, load, load_version, prepare
 from store.transfer.rows import ImportPlan, Part, Row
 from store.transfer.unique import components
@@ -69,15 +70,16 @@ async def test_a_taken_value_rejects_its_row_and_those_below_and_nothing_else(st
         store, ("a", {}), ("a/n", {"sku": "B"}), ("a/n/v", {"sku": "N"}), ("a/p", {"sku": "C"}), ("a/o", {"sku": "O"}),
         ("b/q", {}), ("b", {}), ("b/r", {"sku": "R"}), ("b/r/v", {"sku": "V"}),
     )  # fmt: skip
-    way = "import a file that gives that node another sku or none, or change it by --by sku."
+    way = "import a file first that gives that node another sku or none."
+    same = "If both are one, --by sku changes it, and --moves with its id b-q moves it."
     assert reasons(outcome) == {
-        2: f"sku B is that of b/q; {way}",
+        2: f"sku B is that of b/q, not of a/n; {way} {same}",
         3: "The parent of a/n/v is missing, since row 2 was rejected.",
     }
     assert (outcome.added.total(), outcome.changed.total(), outcome.unchanged) == (3, 1, 3)
     assert (await values(store))["sku#B"] == "b-q"
     outcome = await imported(store, ("a", {}), ("a/p", {"sku": "B"}), ("a/o", {"sku": "A"}))
-    assert reasons(outcome) == {2: f"sku B is that of b/q; {way}"}
+    assert reasons(outcome) == {2: f"sku B is that of b/q, not of a/p; {way}"}
     assert (await values(store))["sku#C"] == "a-p"
 
 
@@ -127,7 +129,7 @@ async def test_a_circle_over_trees_is_rejected_with_its_rows_and_those_who_wait_
     rows = products({"a/p": "B", "b/p": "A", "c/p": "B2", "a/o": "C"})
     outcome = await imported(store, *rows, ("c/n", {"sku": "O"}))
     assert {number: reason.partition(";")[0] for number, reason in reasons(outcome).items()} == {
-        4: "sku B is that of b/p", 5: "sku A is that of a/p",
+        4: "sku B is that of b/p, not of a/p", 5: "sku A is that of a/p, not of b/p",
     }  # fmt: skip
     assert (outcome.changed.total(), outcome.added.total()) == (2, 1)
     assert (await imported(store, *rows, ("c/n", {"sku": "O"}))).written == 0
@@ -170,7 +172,7 @@ async def test_a_value_that_is_taken_meanwhile_rejects_its_row(store: Store, fir
     await load(overtaken, plan_of([("a", {}), ("a/p", {"sku": "A"}), ("a/n", {"sku": "N"})]), outcome)
     await invariants.check(store, {"shop": SHOP})
     assert {number: one.partition(";")[0] for number, one in reasons(outcome).items()} == {
-        2 if first == "A" else 3: f"sku {first} is that of b/q"
+        2 if first == "A" else 3: f"sku {first} is that of b/q, not of a/{'p' if first == 'A' else 'n'}"
     }
     assert outcome.written == 1
 
@@ -307,3 +309,34 @@ def _reached(after: dict[str, set[str]], start: str) -> set[str]:
             found.add(other)
             stack.append(other)
     return found
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_random_files_land_or_are_rejected_and_again_change_nothing(store: Store, seed: int) -> None:
+    made = random.Random(seed)  # noqa: S311
+    groups, pool = ["a", "b", "c"], [*"ABCDEFGH"]
+    await imported(store, *[(group, {}) for group in groups])
+    for _ in range(5):
+        places = made.sample([f"{group}/p{number}" for group in groups for number in range(4)], made.randint(1, 9))
+        rows: list[Told] = [(group, {}) for group in groups]
+        skus, numbers = made.sample(pool, len(pool)), made.sample(range(6), 6)
+        for place in sorted(places):
+            given = {}
+            if made.random() < 0.8:
+                given["sku"] = skus.pop() if skus and made.random() < 0.8 else None
+            if made.random() < 0.5:
+                given["number"] = numbers.pop() if numbers and made.random() < 0.8 else None
+            rows.append((place, given))
+            if made.random() < 0.2 and skus:
+                rows.append((f"{place}/v", {"sku": skus.pop()}))
+        made.shuffle(rows)
+        prune = made.random() < 0.5
+        outcome = await imported(store, *rows, prune=prune)
+        again = await imported(store, *rows, prune=prune)
+        assert [one.number for one in again.rejections] == [one.number for one in outcome.rejections]
+        assert again.written == 0
+        stored = {f"{'/'.join(Record.of(one).path)}": one for one in (await invariants.nodes(store, "shop")).values()}
+        rejected = {one.number for one in outcome.rejections}
+        for number, (path, given) in enumerate(rows, start=1):
+            landed = path in stored and all(stored[path].get(name) == value for name, value in given.items())
+            assert landed is (number not in rejected), path
