@@ -113,9 +113,7 @@ class UniqueValues:
                     reason += f", not of {node}; import a file first that gives that node another {name} or none."
                     if sk in created:
                         bare = why.holder.partition(":")[2]
-                        reason += (
-                            f" If both are one, --by {name} changes it, and --moves with its id {bare} moves it."
-                        )
+                        reason += f" If both are one, --by {name} changes it, and --moves with its id {bare} moves it."
             found.append(Rejection(node.number, reason))
         return found
 
