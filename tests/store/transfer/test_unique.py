@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
-from store.engine import Store
+from store.engine import ReadUsage, Store
 from store.errors import NotIndexed
 from store.model.keys import Key
 from store.model.paths import parse_path
 from store.model.records import Delete as DeleteItem
 from store.model.records import Record
+from store.transfer.by_id import find_nodes
 from store.transfer.load import LoadResult, check_made, load, load_version, prepare
+from store.transfer.moves import scratch_copy
 from store.transfer.rows import ImportPlan, Part, Row
 from store.transfer.unique import components
 from tests import invariants
-from tests.store.kinds.test_unique import SHOP, edit, update, values
-from tests.stores import Interrupted, once
+from tests.store.kinds.test_unique import SHOP, SKU, edit, move, update, values
+from tests.stores import Interrupted, ReadRecorder, once
 
 pytestmark = pytest.mark.both_stores
 
@@ -135,6 +137,23 @@ async def test_a_circle_over_trees_is_rejected_with_its_rows_and_those_who_wait_
     assert (await imported(store, *rows, ("c/n", {"sku": "O"}))).written == 0
 
 
+async def test_values_are_looked_up_in_two_reads_and_two_more_for_nodes_that_moved(store: Store) -> None:
+    await imported(store, *products({f"a/p{number}": f"A{number}" for number in range(20)}))
+    for moved in (False, True):
+        if moved:
+            await edit(store, move("a/p3", "a/q3"), update("a/p4", sku="X"))
+        recorder, before = ReadRecorder(store), store.calls.made if store.calls else 0
+        values = [f"A{number}" for number in range(25)]
+        found = await find_nodes(recorder, SHOP, SKU, values, ReadUsage())
+        assert {value: record.path[1] for value, record in found.items()} == {
+            f"A{number}": f"{'q' if moved and number == 3 else 'p'}{number}"
+            for number in range(20)
+            if not (moved and number == 4)
+        }
+        if store.calls:  # the marker, the items, the nodes, and of moved nodes the id records and these
+            assert store.calls.made - before == (5 if moved else 3)
+
+
 async def test_what_is_removed_gives_its_values_up(store: Store) -> None:
     await imported(store, *products({"a/p": "A", "a/q": "B", "b/r": "C"}))
     outcome = await imported(store, *products({"a/p": "B", "a/n": "A", "b/n": "C"}), prune=True)
@@ -145,8 +164,12 @@ async def test_what_is_removed_gives_its_values_up(store: Store) -> None:
 
 async def test_rows_of_deleted_nodes_give_their_values_up(store: Store) -> None:
     await imported(store, *products({"a/p": "A", "b/q": "B"}))
-    outcome = await imported(store, ("b", {}), ("a/p", {"gone": True}), ("b/n", {"sku": "A"}), ("b/n/v", {"sku": "V"}))
-    assert (outcome.removed.total(), outcome.added.total(), outcome.rejections) == (1, 2, [])
+    rows: list[Told] = [("b", {}), ("a/p", {"gone": True}), ("b/n", {"sku": "A"}), ("b/n/v", {"sku": "V"})]
+    tried, plan = LoadResult(), plan_of(rows)
+    async with scratch_copy(store, plan) as copy:
+        await load(copy, plan, tried, dry_run=True)
+    for outcome in (tried, await imported(store, *rows)):
+        assert (outcome.removed.total(), outcome.added.total(), outcome.rejections) == (1, 2, [])
     assert await values(store) == {"sku#A": "b-n", "sku#B": "b-q", "sku#V": "b-n-v"}
 
 
@@ -203,6 +226,8 @@ async def test_nothing_is_written_before_a_repair_has_made_the_items(store: Stor
             await check_made(store, plan_of(rows))
     with pytest.raises(NotIndexed):
         await load(store, plan_of(products({"a/p": "B"})), LoadResult())
+    with pytest.raises(NotIndexed):
+        await find_nodes(store, SHOP, SKU, ["A"], ReadUsage())
     assert await invariants.all_items(store) == before
 
 
