@@ -77,6 +77,7 @@ class UniqueValues:
             items = await self.store.get([key for _, _, key, _ in needs], self._reads, strong=True)
             for (sk, full_id, key, value), item in zip(needs, items, strict=True):
                 holder = self._given_up.get(key, None if item is None else Holder.of(item).id)
+                self.own.pop(key, None)
                 if item is not None and holder == full_id:
                     self.own[key] = item
                 elif holder is not None:
