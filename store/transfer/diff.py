@@ -78,8 +78,9 @@ class TreeDiff:
 
     @property
     def levels(self) -> set[str]:
-        """The levels of nodes that are created or updated."""
-        return {node.level for node in self.created} | {new.level for _, new in self.updated}
+        """The levels of changed nodes."""
+        changed = {new.level for _, new in self.updated} | {one.level for one in self.removed}
+        return changed | {node.level for node in self.created}
 
     def add(self, items: Iterable[Item]) -> None:
         for record in map(Record.of, items):

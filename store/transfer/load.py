@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 from uuid import uuid4
@@ -131,28 +131,23 @@ async def load(
 
 async def check_made(store: Store, plan: ImportPlan) -> None:
     """Raise NotIndexed where an import would write unique values before all nodes have the items of theirs."""
-    if lacking(plan.hierarchy, await read_marker(store, plan.hierarchy.name), KINDS[UniqueKind.name]):
+    marker, roots = await read_marker(store, plan.hierarchy.name), tree_version(store, plan.hierarchy.name, ReadUsage())
+    if (await roots).number and lacking(plan.hierarchy, marker, KINDS[UniqueKind.name]):
         for part in (*plan.versions.values(), plan):
             running = _Import(store, part, LoadResult(), False, True, lambda nodes: None)
-            for tree in part.trees.values():
-                version = await wait_for_moves(store, tree.pk, running.reads)
-                diff = await running.compared(tree, version)
+            async for version, diff in running.diffs():
                 check_values_made(plan.hierarchy, await running.marker(version, diff.levels), diff)
 
 
 async def count_pruned(store: Store, plan: ImportPlan, result: LoadResult, on_nodes: Callable[[int], None]) -> None:
     """Count in `result` the nodes that pruning would remove (`removed`), and those that it may remove (`prunable`)."""
     running = _Import(store, plan, result, True, True, on_nodes)
-    for tree in plan.trees.values():
-        if plan.unclear or not tree.size:
-            continue
-        was_packed = bool(tree.packed)
-        diff = await running.compared(tree, await wait_for_moves(store, tree.pk, running.reads))
+    if plan.unclear:
+        return
+    async for _, diff in running.diffs():
         result.removed.update([record.level for record in diff.removed])
         result.prunable += diff.prunable
-        on_nodes(tree.size)
-        if was_packed:
-            tree.pack()
+        on_nodes(diff.tree.size)
 
 
 def prepare(plan: ImportPlan, *, prune: bool) -> None:
@@ -370,7 +365,7 @@ class _Import:
         found, late = await self._values.settle(recipe, diff, creations, batches.fits)
         if self.is_last:
             are_versions = bool(self.plan.revisions)
-            diff.rejections += await self._values.rejections(diff.tree, late, are_versions=are_versions)
+            diff.rejections += await self._values.rejections(diff.tree, late, creations, are_versions=are_versions)
             late = {}
         kept = _wanted(found, diff.implied)
         if late:  # parents without a child wait for it
@@ -387,6 +382,16 @@ class _Import:
         written = sum(entry.event is not Event.DELETED for entry in entries)
         self._written[pk] += written
         self.on_nodes(written)
+
+    async def diffs(self) -> AsyncIterator[tuple[TreeVersion, TreeDiff]]:
+        """The differences of all trees, which stay in the plan."""
+        for tree in self.plan.trees.values():
+            if tree.size:
+                was_packed = bool(tree.packed)
+                version = await wait_for_moves(self.store, tree.pk, self.reads)
+                yield version, await self.compared(tree, version)
+                if was_packed:
+                    tree.pack()
 
     async def compared(self, tree: Tree, version: TreeVersion) -> TreeDiff:
         """The differences of a tree, which is read."""

@@ -77,6 +77,7 @@ class UniqueValues:
             items = await self.store.get([key for _, _, key, _ in needs], self._reads, strong=True)
             for (sk, full_id, key, value), item in zip(needs, items, strict=True):
                 holder = self._given_up.get(key, None if item is None else Holder.of(item).id)
+                self.own.pop(key, None)
                 if item is not None and holder == full_id:
                     self.own[key] = item
                 elif holder is not None:
@@ -91,8 +92,11 @@ class UniqueValues:
                 self._given_up |= {key: full_id for key in more if key in self._given_up}
         return creations, late
 
-    async def rejections(self, tree: Tree, late: PutOff, *, are_versions: bool) -> list[Rejection]:
-        """The rejections of what cannot be put off any more."""
+    async def rejections(
+        self, tree: Tree, late: PutOff, creations: Sequence[Creation], *, are_versions: bool
+    ) -> list[Rejection]:
+        """The rejections of what cannot be put off any more, of which some are `creations`."""
+        created = {one.node.sk for one in creations}
         keys = {one.holder: id_key(one.holder) for one in late.values() if isinstance(one, Wanted)}
         items = dict([one async for one in stored_items(self.store, [*keys.values()], self._reads)])
         found: list[Rejection] = []
@@ -104,10 +108,13 @@ class UniqueValues:
             else:
                 place, name = current_key(items[keys[why.holder]]), why.value.names[0]
                 reason = f"{why.value.text} is that of {path_text(*place) if place else 'another node'}"
-                way = f"import a file that gives that node another {name} or none, or change it by --by {name}."
-                reason = (
-                    f"The version of {node} is not imported, since {reason}." if are_versions else f"{reason}; {way}"
-                )
+                if are_versions:
+                    reason = f"The version of {node} is not imported, since {reason}."
+                else:
+                    reason += f", not of {node}; import a file first that gives that node another {name} or none."
+                    if sk in created:
+                        bare = why.holder.partition(":")[2]
+                        reason += f" If both are one, --by {name} changes it, and --moves with its id {bare} moves it."
             found.append(Rejection(node.number, reason))
         return found
 

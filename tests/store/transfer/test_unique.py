@@ -8,17 +8,20 @@ from typing import Any
 
 import pytest
 
-from store.engine import Store
+from store.engine import ReadUsage, Store
 from store.errors import NotIndexed
 from store.model.keys import Key
 from store.model.paths import parse_path
 from store.model.records import Delete as DeleteItem
+from store.model.records import Record
+from store.transfer.by_id import find_nodes
 from store.transfer.load import LoadResult, check_made, load, load_version, prepare
+from store.transfer.moves import scratch_copy
 from store.transfer.rows import ImportPlan, Part, Row
 from store.transfer.unique import components
 from tests import invariants
-from tests.store.kinds.test_unique import SHOP, edit, update, values
-from tests.stores import Interrupted, once
+from tests.store.kinds.test_unique import SHOP, SKU, edit, move, update, values
+from tests.stores import Interrupted, ReadRecorder, once
 
 pytestmark = pytest.mark.both_stores
 
@@ -69,15 +72,16 @@ async def test_a_taken_value_rejects_its_row_and_those_below_and_nothing_else(st
         store, ("a", {}), ("a/n", {"sku": "B"}), ("a/n/v", {"sku": "N"}), ("a/p", {"sku": "C"}), ("a/o", {"sku": "O"}),
         ("b/q", {}), ("b", {}), ("b/r", {"sku": "R"}), ("b/r/v", {"sku": "V"}),
     )  # fmt: skip
-    way = "import a file that gives that node another sku or none, or change it by --by sku."
+    way = "import a file first that gives that node another sku or none."
+    same = "If both are one, --by sku changes it, and --moves with its id b-q moves it."
     assert reasons(outcome) == {
-        2: f"sku B is that of b/q; {way}",
+        2: f"sku B is that of b/q, not of a/n; {way} {same}",
         3: "The parent of a/n/v is missing, since row 2 was rejected.",
     }
     assert (outcome.added.total(), outcome.changed.total(), outcome.unchanged) == (3, 1, 3)
     assert (await values(store))["sku#B"] == "b-q"
     outcome = await imported(store, ("a", {}), ("a/p", {"sku": "B"}), ("a/o", {"sku": "A"}))
-    assert reasons(outcome) == {2: f"sku B is that of b/q; {way}"}
+    assert reasons(outcome) == {2: f"sku B is that of b/q, not of a/p; {way}"}
     assert (await values(store))["sku#C"] == "a-p"
 
 
@@ -127,10 +131,27 @@ async def test_a_circle_over_trees_is_rejected_with_its_rows_and_those_who_wait_
     rows = products({"a/p": "B", "b/p": "A", "c/p": "B2", "a/o": "C"})
     outcome = await imported(store, *rows, ("c/n", {"sku": "O"}))
     assert {number: reason.partition(";")[0] for number, reason in reasons(outcome).items()} == {
-        4: "sku B is that of b/p", 5: "sku A is that of a/p",
+        4: "sku B is that of b/p, not of a/p", 5: "sku A is that of a/p, not of b/p",
     }  # fmt: skip
     assert (outcome.changed.total(), outcome.added.total()) == (2, 1)
     assert (await imported(store, *rows, ("c/n", {"sku": "O"}))).written == 0
+
+
+async def test_values_are_looked_up_in_two_reads_and_two_more_for_nodes_that_moved(store: Store) -> None:
+    await imported(store, *products({f"a/p{number}": f"A{number}" for number in range(20)}))
+    for moved in (False, True):
+        if moved:
+            await edit(store, move("a/p3", "a/q3"), update("a/p4", sku="X"))
+        recorder, before = ReadRecorder(store), store.calls.made if store.calls else 0
+        values = [f"A{number}" for number in range(25)]
+        found = await find_nodes(recorder, SHOP, SKU, values, ReadUsage())
+        assert {value: record.path[1] for value, record in found.items()} == {
+            f"A{number}": f"{'q' if moved and number == 3 else 'p'}{number}"
+            for number in range(20)
+            if not (moved and number == 4)
+        }
+        if store.calls:  # the marker, the items, the nodes, and of moved nodes the id records and these
+            assert store.calls.made - before == (5 if moved else 3)
 
 
 async def test_what_is_removed_gives_its_values_up(store: Store) -> None:
@@ -143,8 +164,12 @@ async def test_what_is_removed_gives_its_values_up(store: Store) -> None:
 
 async def test_rows_of_deleted_nodes_give_their_values_up(store: Store) -> None:
     await imported(store, *products({"a/p": "A", "b/q": "B"}))
-    outcome = await imported(store, ("b", {}), ("a/p", {"gone": True}), ("b/n", {"sku": "A"}), ("b/n/v", {"sku": "V"}))
-    assert (outcome.removed.total(), outcome.added.total(), outcome.rejections) == (1, 2, [])
+    rows: list[Told] = [("b", {}), ("a/p", {"gone": True}), ("b/n", {"sku": "A"}), ("b/n/v", {"sku": "V"})]
+    tried, plan = LoadResult(), plan_of(rows)
+    async with scratch_copy(store, plan) as copy:
+        await load(copy, plan, tried, dry_run=True)
+    for outcome in (tried, await imported(store, *rows)):
+        assert (outcome.removed.total(), outcome.added.total(), outcome.rejections) == (1, 2, [])
     assert await values(store) == {"sku#A": "b-n", "sku#B": "b-q", "sku#V": "b-n-v"}
 
 
@@ -170,7 +195,7 @@ async def test_a_value_that_is_taken_meanwhile_rejects_its_row(store: Store, fir
     await load(overtaken, plan_of([("a", {}), ("a/p", {"sku": "A"}), ("a/n", {"sku": "N"})]), outcome)
     await invariants.check(store, {"shop": SHOP})
     assert {number: one.partition(";")[0] for number, one in reasons(outcome).items()} == {
-        2 if first == "A" else 3: f"sku {first} is that of b/q"
+        2 if first == "A" else 3: f"sku {first} is that of b/q, not of a/{'p' if first == 'A' else 'n'}"
     }
     assert outcome.written == 1
 
@@ -201,6 +226,8 @@ async def test_nothing_is_written_before_a_repair_has_made_the_items(store: Stor
             await check_made(store, plan_of(rows))
     with pytest.raises(NotIndexed):
         await load(store, plan_of(products({"a/p": "B"})), LoadResult())
+    with pytest.raises(NotIndexed):
+        await find_nodes(store, SHOP, SKU, ["A"], ReadUsage())
     assert await invariants.all_items(store) == before
 
 
@@ -307,3 +334,34 @@ def _reached(after: dict[str, set[str]], start: str) -> set[str]:
             found.add(other)
             stack.append(other)
     return found
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_random_files_land_or_are_rejected_and_again_change_nothing(store: Store, seed: int) -> None:
+    made = random.Random(seed)  # noqa: S311
+    groups, pool = ["a", "b", "c"], [*"ABCDEFGH"]
+    await imported(store, *[(group, {}) for group in groups])
+    for _ in range(5):
+        places = made.sample([f"{group}/p{number}" for group in groups for number in range(4)], made.randint(1, 9))
+        rows: list[Told] = [(group, {}) for group in groups]
+        skus, numbers = made.sample(pool, len(pool)), made.sample(range(6), 6)
+        for place in sorted(places):
+            given = {}
+            if made.random() < 0.8:
+                given["sku"] = skus.pop() if skus and made.random() < 0.8 else None
+            if made.random() < 0.5:
+                given["number"] = numbers.pop() if numbers and made.random() < 0.8 else None
+            rows.append((place, given))
+            if made.random() < 0.2 and skus:
+                rows.append((f"{place}/v", {"sku": skus.pop()}))
+        made.shuffle(rows)
+        prune = made.random() < 0.5
+        outcome = await imported(store, *rows, prune=prune)
+        again = await imported(store, *rows, prune=prune)
+        assert [one.number for one in again.rejections] == [one.number for one in outcome.rejections]
+        assert again.written == 0
+        stored = {f"{'/'.join(Record.of(one).path)}": one for one in (await invariants.nodes(store, "shop")).values()}
+        rejected = {one.number for one in outcome.rejections}
+        for number, (path, given) in enumerate(rows, start=1):
+            landed = path in stored and all(stored[path].get(name) == value for name, value in given.items())
+            assert landed is (number not in rejected), path
