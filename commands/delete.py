@@ -93,7 +93,8 @@ async def _path_of(store: Store, hierarchy: Hierarchy, node_id: str | None, by: 
     if by is None:
         name, value = "id", checked_id((node_id or "").removeprefix(f"{hierarchy.name}:"))
     else:
-        name, equals, text = by.partition("=")
+        given, equals, text = by.partition("=")
+        name = next((name for name, one in known.items() if given in one.was), given)
         if (attribute := known.get(name)) is None or not equals:
             names = ", ".join([f"{one}=VALUE" for one in known]) or "for unique attributes, which it has not"
             raise BadInput(f"--by of {hierarchy.name} is {names}; not {shorten(by)}.")

@@ -48,12 +48,13 @@ def by_column(hierarchy: Hierarchy, text: str, params: Mapping[str, object]) -> 
     """
     what, equals, column = map(str.strip, text.partition("="))
     known = hierarchy.unique
+    what = next((name for name, one in known.items() if what in one.was), what)
     if (what != "id" and what not in known) or (equals and not column):
         names = "".join([f", {name} or {name}=COLUMN" for name in known])
         raise BadInput(f"--by is id or id=COLUMN{names}, not {shorten(text)}.")
     if contradiction := next((way for name, way in _NOT_BY_ID.items() if params[name]), None):
         raise BadInput(f"--by {what} changes stored nodes where they are, and excludes {contradiction}.")
-    return column or what, None if what == "id" else known[what]
+    return column or text.strip(), None if what == "id" else known[what]
 
 
 STDIN = "-"

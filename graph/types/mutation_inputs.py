@@ -16,7 +16,7 @@ from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, input_field_of
 from graph.types.fields import LocalizedTextInput, Path, enum_class, input_type, texts_of
 from graph.types.values import input_object, output_type, plain_input
-from store.errors import BadPath, BadValue, FaultList, Rule
+from store.errors import BadPath, BadValue, Conflict, FaultList, Rule
 from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES, checked_name, checked_names
@@ -248,6 +248,9 @@ def _expected(given: Any, faults: FaultList) -> int | None:
     if expected is None and "expectedRevision" in given:
         text = "expectedRevision is null; give the revision that was read, or omit it to change any."
         faults.add(BadValue(text, Rule.REQUIRED).at("expected_revision"))
+    elif expected is not None and given["node"].keys().isdisjoint(("path", "id")):
+        text = f"Another node may have had this value at revision {expected}; name the node by its id."
+        faults.add(Conflict(text).at("expected_revision"))
     return expected
 
 

@@ -248,7 +248,8 @@ def _marker_problem(hierarchy: Hierarchy, marker: Marker | None) -> str:
     if lacks:
         return f"{'; '.join(lacks)}; what needs them is an error until clade repair has written them"
     if found := unasked(hierarchy, marker) if marker else []:
-        return f"{', '.join(found)} is unique, which its class does not ask for; clade repair ends that"
+        verb = "is" if len(found) == 1 else "are"
+        return f"{', '.join(found)} {verb} unique, which its class does not ask for; clade repair ends that"
     if marker and any(part.making is not None for part in marker.parts.values()):
         return "a repair that writes items for another version of its class has not ended; clade repair ends it"
     return ""

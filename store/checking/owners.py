@@ -206,7 +206,7 @@ class OwnerCheck:
                 return []
             right = {key_of(item) for item in node_items(owner.recipes, Located(record, owner.line))}
             checks.append(Check(record.key, {"id": owner.id, "revision": record.revision}))
-            key, of, rest = record.key, " of words or a place", "that it does not have"
+            key, of, rest = record.key, " of words or a place", "that it does not need"
         wrong, findings = list[Key](), list[Finding]()
         for item in owner.kinds:
             if key_of(item) in right:

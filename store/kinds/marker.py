@@ -83,6 +83,8 @@ def _naming(recipe: Recipe, kind: NodeKind, hierarchy: Hierarchy | None, levels:
     if hierarchy is None:
         return recipe
     changed: dict[str, LevelRecipe] = {}
+    if kind.has_conditions:  # of which all levels with an attribute share the items
+        levels = [*levels, *[name for name, one in recipe.levels.items() if one.numbers]]
     for name in levels:
         present = recipe.levels.get(name)
         if present is None:

@@ -165,13 +165,15 @@ def given_values(hierarchy: Hierarchy, level: str, values: Mapping[str, Value]) 
 
 
 def unique_values(recipe: Recipe, level: str, attributes: Mapping[str, Value]) -> dict[Key, UniqueValue]:
-    """The values of a node of which it has items, by their keys."""
+    """The values of a node of which it has items, by their keys: of an attribute that is stored under several names, as
+    after an undone renaming, all of them, since each version of a class reads another one.
+    """
     found = dict[Key, UniqueValue]()
     for part, names in recipe.level(level).numbers.items():
-        value = next((attributes[one] for one in names if one in attributes), None)
-        if isinstance(value, str | int) and not isinstance(value, bool):
-            text = _text(value)
-            found[_key(recipe.hierarchy, part, text)] = UniqueValue(recipe.hierarchy, names, text, names[0])
+        for value in (attributes[one] for one in names if one in attributes):
+            if isinstance(value, str | int) and not isinstance(value, bool):
+                text = _text(value)
+                found[_key(recipe.hierarchy, part, text)] = UniqueValue(recipe.hierarchy, names, text, names[0])
     return found
 
 

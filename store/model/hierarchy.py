@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import Self
 
 from store.errors import BadInput, FaultList, quantity, shorten, shown, suggestion
-from store.model.attributes import NUMBERS, Attribute, Kind, Value
+from store.model.attributes import MAX_TEXT_CHARACTERS, NUMBERS, Attribute, Kind, Value
 from store.model.names import NAMES, with_changes
+from store.model.values import NO_RULES
 
 MAX_UNIQUE = 4  # attributes of a level, so that the largest edit of a node fits into a transaction
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
@@ -170,8 +171,9 @@ class Hierarchy:
 
     @cached_property
     def unique(self) -> dict[str, Attribute]:
-        """The unique attributes of all levels by their names."""
-        return {one.name: one for level in self.levels.values() for one in level.unique}
+        """The unique attributes of all levels by their names, without rules, which stored values may break."""
+        found = [one for level in self.levels.values() for one in level.unique]
+        return {one.name: replace(one, rules=NO_RULES, max_length=MAX_TEXT_CHARACTERS) for one in found}
 
     def level(self, name: str) -> Level:
         """The level of this name, present or in the table, in any case; raises BadInput, which lists the levels."""
@@ -247,16 +249,17 @@ def _check_numbers(hierarchy: Hierarchy) -> None:
 
 
 def _check_unique(hierarchy: Hierarchy) -> None:
-    """Raise ValueError for too many unique attributes of a level, or one that is of another type on another level."""
-    kinds: dict[str, Level] = {}
+    """Raise ValueError for too many unique attributes of a level, or one that is another one on another level."""
+    first: dict[str, Level] = {}
     for level in hierarchy.levels.values():
         if len(level.unique) > MAX_UNIQUE:
             number = len(level.unique)
             raise ValueError(f"{level.title} has {number} attributes with unique=; at most {MAX_UNIQUE} may have it.")
         for one in level.unique:
-            other = kinds.setdefault(one.name, level)
-            if (other.attributes[one.name].kind, other.attributes[one.name].enum) != (one.kind, one.enum):
-                raise ValueError(f"{level.title}.{one.name} shares its values with {other.title}; give both one type.")
+            other = first.setdefault(one.name, level).attributes[one.name]
+            if (other.kind, other.enum, other.disclosed) != (one.kind, one.enum, one.disclosed):
+                shared = f"{level.title}.{one.name} shares its values with {first[one.name].title}"
+                raise ValueError(f"{shared}; give both the same type and unique=.")
 
 
 def may_stand(hierarchy: Hierarchy, level: str, under: str | None) -> bool:

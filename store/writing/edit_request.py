@@ -140,7 +140,8 @@ class EditRequest:
 
     `result_key` is the key of the stored result, None without an idempotency key. Each caller has its own, so that none
     can read by them what another has written. One that is not valid is a fault of the edit. `ahead` are
-    the edits as they will be built, as far as is known, and `found` are items that were read for that.
+    the edits as they will be built, as far as is known, `found` are items that were read for that, and `leading` the
+    keys of all that leads to nodes by ids and unique values.
     """
 
     def __init__(self, edit: Edit | EditMany, reads: ReadUsage, options: EditOptions) -> None:
@@ -150,6 +151,7 @@ class EditRequest:
         self.result_key: Key | None = None
         self.ahead: Sequence[Edit] = ()
         self.found: dict[Key, Item | None] = {}
+        self.leading: Sequence[Key] = ()
         if (key := options.key) is not None:
             if (fault := _fault_of(key)) is not None:
                 self.edit = with_faults(edit, faults=[*edit.faults, fault])
@@ -176,6 +178,7 @@ class EditRequest:
             readable = {one for one, key in places.keys.items() if self._may_read(key)}
             led = [keys[value] for value, one in places.ids.items() if one in readable]
             self.found = {key: overlay.item(key) for key in [*stored, *map(id_key, readable), *led]}
+            self.leading = [*map(id_key, places.keys), *keys.values()]
         elif isinstance(self.edit, Edit):
             self.edit = self.edit.placed(places, self.options.rights)
         self.ahead = self.edit.ahead(places, self.options.rights)

@@ -23,7 +23,8 @@ async def settled(
     changes, taken = conditional_changes(waiting, await reader.read([], keys_of(waiting)))
     if taken:
         places = await _places(dict.fromkeys([one.holder for one in taken]), reader)
-        FaultList([_fault(one, hierarchy, *places[one.holder], context) for one in taken]).check()
+        faults = [_fault(one, hierarchy, *places[one.holder], context) for one in taken]
+        FaultList(sorted(faults, key=lambda one: (one.edit or 0, one.field))).check()
     return changes
 
 

@@ -242,14 +242,11 @@ class GroupCommit:
             return
         reads = requests[0].reads
         await self._overlay.read([request.result_key for request in requests if request.result_key], reads)
-        edits = [
-            edit
-            for request in requests
-            if not request.result_key or self._overlay.item(request.result_key) is None
-            for edit in request.ahead
-        ]
+        new = [one for one in requests if not one.result_key or self._overlay.item(one.result_key) is None]
+        edits = [edit for request in new for edit in request.ahead]
         await self._overlay.read([tree_version_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
-        await self._overlay.read([key for edit in edits for key in edit.all_keys()], reads)
+        leading = [key for request in new for key in request.leading]
+        await self._overlay.read([*leading, *[key for edit in edits for key in edit.all_keys()]], reads)
 
     async def _build(self, request: EditRequest) -> _Built:
         """Raises NotCombinable where a request cannot be combined with the pending changes."""

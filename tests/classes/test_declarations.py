@@ -79,7 +79,10 @@ WRONG = [
     ("\n    ".join(f'x{n}: str | None = attribute("X.", unique=True)' for n in range(5)), "Item has 5 attributes with"),
     ('x: str | None = attribute("X.", unique=True)\n'
      'class Other(Ware, under=None):\n    "A level."\n    x: int | None = attribute("X.", unique=True)',
-     "Other.x shares its values with Item; give both one type"),
+     "Other.x shares its values with Item; give both the same type and unique="),
+    ('x: str | None = attribute("X.", unique=True)\n'
+     'class Other(Ware, under=None):\n    "A level."\n    x: str | None = attribute("X.", unique="disclosed")',
+     "Other.x shares its values with Item; give both the same type and unique="),
     ('x: Method | None = attribute("X.")', "Method.run is a method or a resolver"),
     ('inner: Inner | None = attribute("X.")\n    inputs: Inputs | None = attribute("X.")\n'
      "class InnerInput(Ware, under=None):\n    'A level.'", "InnerInput"),

@@ -1,14 +1,17 @@
 """Unique values in mutations: nodes named by them, values that are taken, and what callers with grants learn."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from clade import Node, attribute
 from resolvers.access.callers import Caller
-from store.engine import Store
+from store.engine import ReadUsage, Store
+from store.model.keys import Key
+from store.model.records import Item
 from tests.rights.asking import Server, caller
-from tests.stores import ReadRecorder
+from tests.stores import ReadRecorder, StoreProxy
 
 pytestmark = pytest.mark.both_stores
 
@@ -141,3 +144,34 @@ async def test_a_hidden_node_and_none_are_named_alike(server: Server, store: Sto
     assert len(set(found)) == 1, found
     mine = await edit(server, EDITOR, 'update: {node: {stockCode: "A"}, name: "x"}')
     assert mine == ["East/P"]
+
+
+class Counting(StoreProxy):
+    """Store that counts the requests for items."""
+
+    requests = 0
+
+    async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
+        self.requests += 1
+        return await self._store.get(keys, reads, strong=strong)
+
+
+async def test_edits_that_name_nodes_by_values_cost_few_reads_whether_these_are_found_or_not(server: Server) -> None:
+    for value, requests in (('stockCode: "A"', 4), ('stockCode: "X"', 4), ('id: "shop:X"', 3)):
+        edits = [f'update: {{node: {{{value}}}, name: "{n}"}}' for n in range(20)]
+        asked: Any = Counting(server.store)
+        await edit(Server(asked, Shop), ALL, *edits)
+        assert asked.requests == requests, value
+
+
+async def test_a_value_does_not_say_whose_revision_is_expected(server: Server) -> None:
+    query = 'mutation { updateShop(input: { node: { %s }, name: "y", expectedRevision: 1 }) { node { path } } }'
+    code, text = await server.refusal(ALL, query % 'stockCode: "A"')
+    assert (code, text) == ("CONFLICT", "Another node may have had this value at revision 1; name the node by its id.")
+    assert "errors" not in await server.write(ALL, query % 'path: "East/P"')
+
+
+async def test_all_values_that_are_taken_are_told_in_one_order(server: Server) -> None:
+    taken = 'attributes: {product: {stockCode: "B", number: 2}}'
+    faults = await edit(server, ALL, f'update: {{node: {{path: "East/P"}}, {taken}}}')
+    assert [one["field"][-1] for one in faults] == ["number", "stockCode"]

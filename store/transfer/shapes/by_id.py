@@ -77,20 +77,21 @@ class ById(Shape):
     def row(self, number: int, cells: Sequence[object]) -> Row:
         cell, kind = cells[self._index], self.attribute.kind if self.attribute else Kind.TEXT
         text = typed_text(cell, self.column, is_name=kind is Kind.TEXT, is_number=kind in NUMBERS).strip()
-        value: object = None if text in self._nulls else unquoted(text)
+        value: object = None if text in self._nulls or not text else unquoted(text)
         if value and kind in NUMBERS and isinstance(cell, str):
             value = self.given.cells.number(text)
         return Row(number, (), [Part("", id=value, attributes={n: cells[one] for n, one in self._others.items()})])
 
     def _node_of(self, row: Row) -> AskedNodes:
-        """The node of a row. An id or a text in JSON may be a whole number."""
+        """The node of a row. An id or a text in JSON may be a whole number; an empty text is a value."""
         value, attribute = row.parts[0].id, self.attribute
-        if value in (None, ""):
-            raise BadInput(f'The row has no {self.by} in "{self.column}".')
         is_text = attribute is None or attribute.kind is Kind.TEXT
-        value = str(value) if is_text and type(value) is int else value.strip() if isinstance(value, str) else value
+        if value is None or (value == "" and (attribute is None or not is_text)):
+            raise BadInput(f'The row has no {self.by} in "{self.column}".')
+        value = str(value) if is_text and type(value) is int else value
         if attribute is None:
             return [(checked_id(value), partial(self._row_of, row))]
+        value = value if is_text or not isinstance(value, str) else value.strip()
         found = UniqueValue.of(self.hierarchy.name, attribute, attribute.parse(value))
         return [(found.value, partial(self._row_of, row))]
 

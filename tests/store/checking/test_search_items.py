@@ -78,7 +78,7 @@ def moved(node: str, **values: Value) -> Callable[[Item], Change]:
 
 
 WRONG = "category r/a/b/c: 1 search item not as the node is"
-LOST = "category r/a/b/c: 1 search item of words or a place that it does not have"
+LOST = "category r/a/b/c: 1 search item of words or a place that it does not need"
 MOVED = "category r/a: what search has of its move is wrong"
 ELSEWHERE = id_hash("category:o")
 DAMAGE: dict[str, tuple[Callable[[Item], Change], str]] = {  # of the item of the word `cox`

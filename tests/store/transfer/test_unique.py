@@ -96,6 +96,15 @@ async def test_the_second_row_with_a_value_is_rejected_before_anything_is_read(s
     ]
 
 
+@pytest.mark.parametrize("taker", ["a", "c"])
+async def test_a_value_of_a_node_that_is_pruned_in_another_tree_is_free_in_a_dry_run_too(
+    store: Store, taker: str
+) -> None:
+    await imported(store, *products({"b/p": "A", f"{taker}/q": "B"}))
+    outcome = await imported(store, ("b", {}), *products({f"{taker}/q": "A"}), prune=True)
+    assert (reasons(outcome), outcome.changed.total(), outcome.removed.total()) == ({}, 1, 1)
+
+
 @pytest.mark.parametrize("size", [2, 25, 300])
 async def test_a_circle_is_one_transaction_or_rejected_where_it_does_not_fit(store: Store, size: int) -> None:
     paths = [f"a/p{number:03d}" for number in range(size)]
