@@ -123,6 +123,8 @@ def _content_rules(step: Step, node: Node | None, faults: Faults) -> None:
         faults.add("WRONG_LEVEL", "attributes")
     for codes, is_sure, place in amounts.faults(node, step) if node else ():
         (faults.add if is_sure else faults.maybe)(codes, *place)
+    for place in range(len(step.get("add") or ()) if node is None else 0):  # what is wrong without the node
+        faults.maybe("BAD_USER_INPUT", "add", str(place))
     code = (found.get("parcel") or {"code": ""}).get("code")
     broken = {
         "title": level == "CARD" and found.get("title", "" if step["do"] == "update" else None) is None,
