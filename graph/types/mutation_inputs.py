@@ -17,6 +17,7 @@ from graph.hierarchies.registry import camel, input_field_of
 from graph.types.fields import LocalizedTextInput, Path, enum_class, input_type, texts_of
 from graph.types.values import input_object, output_type, plain_input
 from store.errors import BadPath, BadValue, Conflict, FaultList, Rule
+from store.kinds.unique import UniqueValue
 from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES, checked_name, checked_names
@@ -185,7 +186,7 @@ class MutationInputs:
             for name, attribute in self._hierarchy.unique.items():
                 if (value := given.get(camel(name))) is not None:
                     found = attribute.parse(plain_input(value, attribute))
-                    return Named.by_value(field, self._hierarchy, attribute, found)
+                    return Named(field, value=UniqueValue.of(self._hierarchy.name, attribute, found))
             ways = ", its ".join(["path", *[one.label for one in self._hierarchy.unique.values()]])
             raise BadValue(f"{field} has no node; give its {ways} or its id.", Rule.REQUIRED)
         return Named(field)

@@ -16,7 +16,6 @@ from store.errors import BadPath, Conflict, Fault, FaultList, Forbidden, NotFoun
 from store.kinds.marker import marker_key
 from store.kinds.unique import Holder, UniqueValue
 from store.metadata.history import current_key, redirect_key
-from store.model.attributes import Attribute, Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, path_of, tree_key
 from store.model.paths import check_limits, check_new_key, check_sizes, format_path
@@ -39,11 +38,6 @@ class Named(NamedTuple):
     id: str | None = None
     value: UniqueValue | None = None
     key: Key | None = None
-
-    @classmethod
-    def by_value(cls, field: str, hierarchy: Hierarchy, attribute: Attribute, value: Value) -> Self:
-        """A node by a value, in canonical form, of a unique attribute."""
-        return cls(field, value=UniqueValue.of(hierarchy.name, attribute, value))
 
 
 class Places(NamedTuple):

@@ -2,6 +2,7 @@
 
 from store.engine import ReadUsage, Store
 from store.errors import Taken
+from store.kinds.unique import UniqueValue
 from store.metadata.moves import MoveState
 from store.writing.edit import Named
 from store.writing.edit_many import EditMany
@@ -34,7 +35,8 @@ async def test_of_edits_that_give_one_value_the_last_one_is_at_fault(store: Stor
 
 async def test_a_node_is_named_by_its_value_after_another_one_had_it_for_some_edits(store: Store) -> None:
     await edit(store, create("g"), product("g/p", sku="A"), product("g/q"))
-    named = delete("g/p").__class__(SHOP, (), delete("g/p").policy, names=[Named.by_value("node", SHOP, SKU, "A")])
+    value = UniqueValue.of("shop", SKU, "A")
+    named = replace(delete("g/p"), path=(), names=[Named("node", value=value)])
     edits = [update("g/q", sku="A"), update("g/q", sku="B"), named]
     await Writer(store).write(EditMany(SHOP, edits), ReadUsage())
     assert await values(store) == {"sku#B": "g-q"}

@@ -14,6 +14,7 @@ import pytest
 from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.errors import CladeError
+from store.kinds.unique import UniqueValue
 from store.model.keys import Path
 from store.model.records import Record
 from store.reading import recent_moves
@@ -78,7 +79,7 @@ class Choice:
                 code is not None
                 and sum(canonical(node.values.get("code")) == canonical(code) for node in nodes.values()) == 1
             ):
-                edit = replace(edit, names=[Named.by_value("node", SHOP, CODE, code)])
+                edit = replace(edit, names=[Named("node", value=UniqueValue.of(SHOP.name, CODE, code))])
         return edit
 
     def path(self, nodes: Nodes, level: str = "") -> Path:
