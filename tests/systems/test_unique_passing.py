@@ -1,5 +1,7 @@
 """Single histories of unique values: values that pass on within a batch, and a holder that is moved meanwhile."""
 
+from dataclasses import replace
+
 from store.engine import ReadUsage, Store
 from store.errors import Taken
 from store.kinds.unique import UniqueValue
