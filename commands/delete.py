@@ -14,7 +14,6 @@ from resolvers.session.request import Request
 from store.connect import opened
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, quantity, shorten
-from store.kinds.unique import UniqueValue
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path, node_key
 from store.model.paths import format_path, parse_path
@@ -98,7 +97,7 @@ async def _path_of(store: Store, hierarchy: Hierarchy, node_id: str | None, by: 
         if (attribute := known.get(name)) is None or not equals:
             names = ", ".join([f"{one}=VALUE" for one in known]) or "for unique attributes, which it has not"
             raise BadInput(f"--by of {hierarchy.name} is {names}; not {shorten(by)}.")
-        value = UniqueValue.of(hierarchy.name, attribute, attribute.parse(text)).value
+        value = str(attribute.parse(text))
     found = await find_nodes(store, hierarchy, attribute, [value], ReadUsage())
     if value not in found:
         raise BadInput(f'{hierarchy.name} has no node with the {name} "{shorten(value)}".')
