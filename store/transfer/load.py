@@ -23,12 +23,11 @@ from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
 from store.kinds.conditional import conditional_changes
 from store.kinds.marker import Marker, lacking
-from store.kinds.recipe import Recipe
 from store.kinds.registry import KINDS, is_asked
 from store.kinds.unique import UniqueKind
 from store.metadata.history import Tombstone, current_key
 from store.metadata.moves import new_move_id
-from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
+from store.metadata.tree_version import Event, TreeVersion, log_item, root_log_key
 from store.model.decoding import decoded
 from store.model.keys import Key, ancestor_keys, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
@@ -38,7 +37,7 @@ from store.transfer.batches import Batch, Batches, Creation, Pruned
 from store.transfer.diff import TreeDiff, bare_id
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
-from store.transfer.unique import PutOff, UniqueValues, check_values_made
+from store.transfer.unique import Late, UniqueValues, check_values_made
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
 
@@ -115,11 +114,10 @@ async def load(
             for _ in range(TREES_AT_ONCE if store.calls is not None else 1):
                 group.create_task(running.trees(roots))
         running.is_first, order = False, [*reversed(plan.trees)]
+        kept += await delete_nodes(store, plan, result)
         if not order or result.written == written:
-            kept += await delete_nodes(store, plan, result)
-            if not order:
-                break
-            running.is_last = result.written == written
+            break
+    await running.reject_late()
     result.rejections[:] = dict.fromkeys(result.rejections)  # each pass finds them
     if sum(one.has_other_key for one in result.rejections) >= max(2, MOST * len(plan.ids)):
         result.rejections = [
@@ -135,8 +133,8 @@ async def check_made(store: Store, plan: ImportPlan) -> None:
     if (await roots).number and lacking(plan.hierarchy, marker, KINDS[UniqueKind.name]):
         for part in (*plan.versions.values(), plan):
             running = _Import(store, part, LoadResult(), False, True, lambda nodes: None)
-            async for version, diff in running.diffs():
-                check_values_made(plan.hierarchy, await running.marker(version, diff.levels), diff)
+            async for diff in running.diffs():
+                check_values_made(plan.hierarchy, marker, diff)
 
 
 async def count_pruned(store: Store, plan: ImportPlan, result: LoadResult, on_nodes: Callable[[int], None]) -> None:
@@ -144,7 +142,7 @@ async def count_pruned(store: Store, plan: ImportPlan, result: LoadResult, on_no
     running = _Import(store, plan, result, True, True, on_nodes)
     if plan.unclear:
         return
-    async for _, diff in running.diffs():
+    async for diff in running.diffs():
         result.removed.update([record.level for record in diff.removed])
         result.prunable += diff.prunable
         on_nodes(diff.tree.size)
@@ -293,8 +291,8 @@ class _Import:
     roots_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     marker_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_first: bool = True  # pass over the trees
-    is_last: bool = False  # so that nothing can be put off
-    _late: dict[str, PutOff] = field(default_factory=dict)  # what the pass before has put off, by partition
+    _late: dict[str, Late] = field(default_factory=dict)  # what the pass before has put off, by partition
+    _noted: set[tuple[str, str]] = field(default_factory=set)  # nodes of trees that a dry run passes over again
     _root_ranks: dict[str, str] | None = None  # of reordered roots, each with its tree's partition
     _written: Counter[str] = field(default_factory=Counter)  # nodes of the file by partition, in all attempts
 
@@ -307,9 +305,18 @@ class _Import:
             tree = self.plan.trees.pop(root)
             if tree.size or (tree.rejected and self.plan.deleted):
                 await self._import_tree(tree)
-            if self._late.get(root):
+            if root in self._late:
                 tree.pack()
                 self.plan.trees[root] = tree
+            else:
+                self.on_nodes(max(0, tree.size - self._written[root]))
+
+    async def reject_late(self) -> None:
+        """Reject the rows that are still put off."""
+        for root, late in self._late.items():
+            tree, are_versions = self.plan.trees.pop(root), bool(self.plan.revisions)
+            self.result.rejections += await self._values.rejections(tree, late, are_versions=are_versions)
+            self.on_nodes(max(0, tree.size - self._written[root]))
 
     async def _import_tree(self, tree: Tree) -> None:
         pruned = Pruned(new_move_id(self.store.now()))
@@ -319,9 +326,7 @@ class _Import:
             # The ids in a new tree are seldom taken, so at first only the transactions require it, without a read.
             look_for_ids = version.number > 0 or self.dry_run or attempt > 0
             with contextlib.suppress(Conflict):
-                await self._attempt(tree, version, pruned, look_for_ids=look_for_ids)
-                done = 0 if self._late.get(tree.pk) else max(0, len(tree.nodes) - self._written[tree.pk])
-                return self.on_nodes(done)
+                return await self._attempt(tree, version, pruned, look_for_ids=look_for_ids)
         raise Conflict(
             f"Other writes to {path_text(tree.pk, '#')} prevented the import; the same command continues it."
         )
@@ -331,65 +336,46 @@ class _Import:
         diff = await self.compared(tree, version)
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
-        marker = await self.marker(version, diff.levels)
+        marker = await self._marker(version, diff.levels)
         check_values_made(self.plan.hierarchy, marker, diff)
         recipes = marker.recipes if marker else {}
-        batches = Batches(recipes, diff, version, self.store, pruned)
+        batches, late = Batches(recipes, diff, version, self.store, pruned), Late()
         recipe = recipes.get(UniqueKind.name)
         if recipe and any(recipe.level(level).has_items for level in diff.levels):
-            creations = await self._settle(recipe, diff, creations, batches)
-        if self.dry_run:
-            self._note(tree.pk, _entries(diff, creations), diff)
-        for batch in () if self.dry_run else batches.of(creations):
-            await self._read_for(batch)
-            version = await self._commit(batch, version, marker)
-            self._note(tree.pk, batch.entries, diff)
-            for entry in batch.entries:
+            creations, late = await self._values.settle(recipe, diff, creations, batches.fits)
+            creations = _wanted(creations, diff.implied)
+        for batch in batches.of(creations):
+            if not self.dry_run:
+                await self._read_for(batch)
+                version = await self._commit(batch, version, marker)
+            entries = [one for one in batch.entries if (tree.pk, one.sk) not in self._noted]
+            self._noted.update([(tree.pk, one.sk) for one in entries if late and self.dry_run])
+            for entry in entries:
+                self.result.note(entry.event, entry.level, Key(tree.pk, entry.sk))
                 if entry.event is Event.DELETED:
                     pruned.remove(entry.sk)
+            implied = [one.level for one in entries if one.event is Event.CREATED and one.sk in diff.implied]
+            self.result.parents.update(implied)
+            written = sum(entry.event is not Event.DELETED for entry in entries)
+            self._written[tree.pk] += written
+            self.on_nodes(written)
         if self.is_first:
             self.result.unchanged += unchanged
             self.result.prunable += diff.prunable if self.prune else 0
         self.result.rejections += diff.rejections
         for key in diff.undeleted:
             self.plan.deleted.pop(key, None)
+        self._late.pop(tree.pk, None)
+        if late:
+            self._late[tree.pk] = late
 
-    async def _settle(
-        self, recipe: Recipe, diff: TreeDiff, creations: list[Creation], batches: Batches
-    ) -> list[Creation]:
-        """The creations whose unique values are free; what is put off is taken out of the updates, too."""
-        pk = diff.tree.pk
-        if self.dry_run and not self.is_first:  # the others would have been written
-            creations = [one for one in creations if one.node.sk in self._late[pk]]
-            diff.updated = [one for one in diff.updated if one[1].sk in self._late[pk]]
-        found, late = await self._values.settle(recipe, diff, creations, batches.fits)
-        if self.is_last:
-            are_versions = bool(self.plan.revisions)
-            diff.rejections += await self._values.rejections(diff.tree, late, creations, are_versions=are_versions)
-            late = {}
-        kept = _wanted(found, diff.implied)
-        if late:  # parents without a child wait for it
-            late |= dict.fromkeys({one.node.sk for one in found}.difference([one.node.sk for one in kept]), 0)
-        self._late[pk] = late
-        return kept
-
-    def _note(self, pk: str, entries: Sequence[LogEntry], diff: TreeDiff) -> None:
-        """Note in the result what is written."""
-        for entry in entries:
-            self.result.note(entry.event, entry.level, Key(pk, entry.sk))
-        implied = [one.level for one in entries if one.event is Event.CREATED and one.sk in diff.implied]
-        self.result.parents.update(implied)
-        written = sum(entry.event is not Event.DELETED for entry in entries)
-        self._written[pk] += written
-        self.on_nodes(written)
-
-    async def diffs(self) -> AsyncIterator[tuple[TreeVersion, TreeDiff]]:
+    async def diffs(self) -> AsyncIterator[TreeDiff]:
         """The differences of all trees, which stay in the plan."""
         for tree in self.plan.trees.values():
             if tree.size:
                 was_packed = bool(tree.packed)
                 version = await wait_for_moves(self.store, tree.pk, self.reads)
-                yield version, await self.compared(tree, version)
+                yield await self.compared(tree, version)
                 if was_packed:
                     tree.pack()
 
@@ -408,7 +394,7 @@ class _Import:
         diff.finish()
         return diff
 
-    async def marker(self, version: TreeVersion, levels: set[str]) -> Marker | None:
+    async def _marker(self, version: TreeVersion, levels: set[str]) -> Marker | None:
         """The marker for writing search items of these levels to a tree whose version was read before, None where the
         hierarchy has none. It names them before there are such nodes; the first root of all is written with it.
         """
@@ -531,13 +517,6 @@ class _Import:
         if written is None or written.recipes != marker.recipes:
             raise Conflict.over()
         return []
-
-
-def _entries(diff: TreeDiff, creations: Sequence[Creation]) -> list[LogEntry]:
-    """What the log would have of the changes of a tree."""
-    created = [LogEntry(Event.CREATED, one.node.sk, one.id, one.node.level, one.revision) for one in creations]
-    changed = [(Event.UPDATED, new) for _, new in diff.updated] + [(Event.DELETED, one) for one in diff.removed]
-    return created + [LogEntry(event, one.sk, one.id, one.level, one.revision) for event, one in changed]
 
 
 def _wanted(creations: Sequence[Creation], implied: Collection[str]) -> list[Creation]:
