@@ -76,12 +76,6 @@ class TreeDiff:
         self._rejected_keys = sorted(self._rejected)
         self._rest = [self.tree.nodes[sk] for sk in sorted(self.tree.nodes, reverse=True)]
 
-    @property
-    def levels(self) -> set[str]:
-        """The levels of changed nodes."""
-        changed = {new.level for _, new in self.updated} | {one.level for one in self.removed}
-        return changed | {node.level for node in self.created}
-
     def add(self, items: Iterable[Item]) -> None:
         for record in map(Record.of, items):
             while self._rest and self._rest[-1].sk < record.sk:

@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 from uuid import uuid4
@@ -336,14 +336,18 @@ class _Import:
         diff = await self.compared(tree, version)
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
-        marker = await self._marker(version, diff.levels)
+        levels = {one.node.level for one in creations} | {new.level for _, new in diff.updated}
+        marker = await self._marker(version, levels)
         check_values_made(self.plan.hierarchy, marker, diff)
         recipes = marker.recipes if marker else {}
         batches, late = Batches(recipes, diff, version, self.store, pruned), Late()
-        recipe = recipes.get(UniqueKind.name)
-        if recipe and any(recipe.level(level).has_items for level in diff.levels):
+        if recipe := recipes.get(UniqueKind.name):
             creations, late = await self._values.settle(recipe, diff, creations, batches.fits)
-            creations = _wanted(creations, diff.implied)
+        wanted: set[str] = set()  # parents with a child: the others have none, since its row was rejected or put off
+        for creation in reversed(creations):
+            if creation.node.sk not in diff.implied or creation.node.sk in wanted:
+                wanted.add(parent_sort_key(creation.node.sk) if len(creation.node.sk) > 1 else "")
+        creations = [one for one in creations if one.node.sk not in diff.implied or one.node.sk in wanted]
         for batch in batches.of(creations):
             if not self.dry_run:
                 await self._read_for(batch)
@@ -438,7 +442,7 @@ class _Import:
                 else:
                     diff.rejections.append(found)
                     rejected[node.sk] = node.number
-        return _wanted(creations, diff.implied)
+        return creations
 
     def _creation(self, node: Node, node_id: str, item: Item) -> Creation | Rejection:
         """The creation of a node by the record of its id, or its rejection where that is of another node.
@@ -473,19 +477,15 @@ class _Import:
                 self._root_ranks[node.rank] = node.pk
 
     async def _read_for(self, batch: Batch) -> None:
-        """Add the changes of items of kinds with conditions, for which is read what is stored. Raises Conflict where
-        other nodes have come to have unique values, and the fault of another kind.
-        """
-        if not batch.waiting:
-            return
-        found = {key: self._values.own.get(key) for key in batch.waiting_keys}  # as unique values were read before
-        keys = [key for one in batch.waiting for key in (one.before if one.kind.name == UniqueKind.name else one.keys)]
-        found |= dict([one async for one in stored_items(self.store, keys, self.reads)])
-        changes, taken = conditional_changes(batch.waiting, found)
-        for one in taken:
-            is_read_again = one.waiting.kind.name == UniqueKind.name
-            raise Conflict.over() if is_read_again else one.waiting.kind.taken(None, one.waiting.record, one.item, None)
-        batch.changes += changes.values()
+        """Add the changes of unique values; raises Conflict where other nodes have come to have some."""
+        if batch.waiting:
+            found = {key: self._values.own.get(key) for key in batch.waiting_keys}  # as they were read before
+            keys = [key for one in batch.waiting for key in one.before]
+            found |= dict([one async for one in stored_items(self.store, keys, self.reads)])
+            changes, taken = conditional_changes(batch.waiting, found)
+            if taken:
+                raise Conflict.over()
+            batch.changes += changes.values()
 
     async def _commit(self, batch: Batch, version: TreeVersion, marker: Marker | None) -> TreeVersion:
         """Commit a transaction; those with roots follow one another, with the version and log of the roots.
@@ -517,12 +517,3 @@ class _Import:
         if written is None or written.recipes != marker.recipes:
             raise Conflict.over()
         return []
-
-
-def _wanted(creations: Sequence[Creation], implied: Collection[str]) -> list[Creation]:
-    """The creations without parents that the file only names in paths, and that would have no child."""
-    wanted: set[str] = set()  # parents with a child: the others have none, since its row was rejected or put off
-    for creation in reversed(creations):
-        if creation.node.sk not in implied or creation.node.sk in wanted:
-            wanted.add(parent_sort_key(creation.node.sk) if len(creation.node.sk) > 1 else "")
-    return [one for one in creations if one.node.sk not in implied or one.node.sk in wanted]
