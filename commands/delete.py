@@ -88,16 +88,13 @@ async def _path_of(store: Store, hierarchy: Hierarchy, node_id: str | None, by: 
     """The path of the node with an id, with or without the prefix of its hierarchy, or with a unique value. Raises
     BadInput.
     """
-    known, attribute = hierarchy.unique, None
-    if by is None:
-        name, value = "id", checked_id((node_id or "").removeprefix(f"{hierarchy.name}:"))
-    else:
-        given, equals, text = by.partition("=")
-        name = next((name for name, one in known.items() if given in one.was), given)
-        if (attribute := known.get(name)) is None or not equals:
-            names = ", ".join([f"{one}=VALUE" for one in known]) or "for unique attributes, which it has not"
-            raise BadInput(f"--by of {hierarchy.name} is {names}; not {shorten(by)}.")
-        value = str(attribute.parse(text))
+    known, (given, equals, text) = hierarchy.unique, (f"id={node_id}" if by is None else by).partition("=")
+    name = next((name for name, one in known.items() if given in one.was), given)
+    attribute = known.get(name) if by is not None else None
+    if by is not None and (attribute is None or not equals):
+        names = ", ".join([f"{one}=VALUE" for one in known]) or "for unique attributes, which it has not"
+        raise BadInput(f"--by of {hierarchy.name} is {names}; not {shorten(by)}.")
+    value = str(attribute.parse(text)) if attribute else checked_id(text.removeprefix(f"{hierarchy.name}:"))
     found = await find_nodes(store, hierarchy, attribute, [value], ReadUsage())
     if value not in found:
         raise BadInput(f'{hierarchy.name} has no node with the {name} "{shorten(value)}".')
