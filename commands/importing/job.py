@@ -36,7 +36,7 @@ from store.transfer.by_id import RowsById, names_in
 from store.transfer.formats.cells import PLAIN, CellFormat
 from store.transfer.formats.csv import Dialect, delimiter_named
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
-from store.transfer.load import LoadResult, check_made, count_pruned, load, load_version, prepare
+from store.transfer.load import LoadResult, count_pruned, load, load_version, prepare
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan, NodesOf
 from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched, tree_by
@@ -45,6 +45,7 @@ from store.transfer.shapes.parent_tree import ParentTree
 from store.transfer.shapes.shape import Shape
 from store.transfer.tables.items import Items
 from store.transfer.tables.scan import find_export, is_export
+from store.transfer.unique import check_values_made
 from store.writing.writer import Writer
 
 EXIT_REJECTED = 1
@@ -201,7 +202,7 @@ class ImportJob:
                 self._read(exact)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self.plan.versions or self.plan.deleted)
-            await check_made(store, self.plan)
+            await check_values_made(store, self.plan)
             if self.prune and not (self.given.params["prune_all"] or self.dry_run):
                 await self._look_at_removals(store)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:

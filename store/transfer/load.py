@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 from uuid import uuid4
@@ -22,8 +22,8 @@ from store.concurrency import RetryPolicy, in_chunks, task_group
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
 from store.kinds.conditional import conditional_changes
-from store.kinds.marker import Marker, lacking
-from store.kinds.registry import KINDS, is_asked
+from store.kinds.marker import Marker
+from store.kinds.registry import is_asked
 from store.kinds.unique import UniqueKind
 from store.metadata.history import Tombstone, current_key
 from store.metadata.moves import new_move_id
@@ -105,6 +105,7 @@ async def load(
     their unique values up are imported again, as long as that writes anything. Raises Conflict where other writes to a
     tree do not stop.
     """
+    await check_values_made(store, plan)
     result.rejections += plan.rejections
     running = _Import(store, plan, result, prune and not plan.unclear, dry_run, on_nodes)
     order, kept = sorted(plan.trees, key=lambda root: -plan.trees[root].size), 0
@@ -127,25 +128,19 @@ async def load(
     return kept
 
 
-async def check_made(store: Store, plan: ImportPlan) -> None:
-    """Raise NotIndexed where an import would write unique values before all nodes have the items of theirs."""
-    marker, roots = await read_marker(store, plan.hierarchy.name), tree_version(store, plan.hierarchy.name, ReadUsage())
-    if (await roots).number and lacking(plan.hierarchy, marker, KINDS[UniqueKind.name]):
-        for part in (*plan.versions.values(), plan):
-            running = _Import(store, part, LoadResult(), False, True, lambda nodes: None)
-            async for diff in running.diffs():
-                check_values_made(plan.hierarchy, marker, diff)
-
-
 async def count_pruned(store: Store, plan: ImportPlan, result: LoadResult, on_nodes: Callable[[int], None]) -> None:
     """Count in `result` the nodes that pruning would remove (`removed`), and those that it may remove (`prunable`)."""
     running = _Import(store, plan, result, True, True, on_nodes)
-    if plan.unclear:
-        return
-    async for diff in running.diffs():
+    for tree in plan.trees.values():
+        if plan.unclear or not tree.size:
+            continue
+        was_packed = bool(tree.packed)
+        diff = await running.compared(tree, await wait_for_moves(store, tree.pk, running.reads))
         result.removed.update([record.level for record in diff.removed])
         result.prunable += diff.prunable
-        on_nodes(diff.tree.size)
+        on_nodes(tree.size)
+        if was_packed:
+            tree.pack()
 
 
 def prepare(plan: ImportPlan, *, prune: bool) -> None:
@@ -315,7 +310,8 @@ class _Import:
         """Reject the rows that are still put off."""
         for root, late in self._late.items():
             tree, are_versions = self.plan.trees.pop(root), bool(self.plan.revisions)
-            self.result.rejections += await self._values.rejections(tree, late, are_versions=are_versions)
+            found = self._values.rejections(tree, late, are_versions=are_versions)
+            self.result.rejections += [one async for one in found]
             self.on_nodes(max(0, tree.size - self._written[root]))
 
     async def _import_tree(self, tree: Tree) -> None:
@@ -338,7 +334,6 @@ class _Import:
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
         levels = {one.node.level for one in creations} | {new.level for _, new in diff.updated}
         marker = await self._marker(version, levels)
-        check_values_made(self.plan.hierarchy, marker, diff)
         recipes = marker.recipes if marker else {}
         batches, late = Batches(recipes, diff, version, self.store, pruned), Late()
         if recipe := recipes.get(UniqueKind.name):
@@ -372,16 +367,6 @@ class _Import:
         self._late.pop(tree.pk, None)
         if late:
             self._late[tree.pk] = late
-
-    async def diffs(self) -> AsyncIterator[TreeDiff]:
-        """The differences of all trees, which stay in the plan."""
-        for tree in self.plan.trees.values():
-            if tree.size:
-                was_packed = bool(tree.packed)
-                version = await wait_for_moves(self.store, tree.pk, self.reads)
-                yield await self.compared(tree, version)
-                if was_packed:
-                    tree.pack()
 
     async def compared(self, tree: Tree, version: TreeVersion) -> TreeDiff:
         """The differences of a tree, which is read."""

@@ -5,25 +5,24 @@ same transaction. Where a removal or a node of another tree may give it up, or a
 put off to another pass over the trees. Rows are rejected that wait when a pass changes nothing more.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.kinds.conditional import check_made
-from store.kinds.marker import Marker, lacking
+from store.kinds.marker import lacking
 from store.kinds.recipe import Recipe
 from store.kinds.registry import KINDS
 from store.kinds.unique import Holder, UniqueKind, UniqueValue, unique_values
 from store.metadata.history import current_key
-from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, id_key, parent_sort_key
 from store.model.records import Item, Record
-from store.reading import PAGE_ITEMS, stored_items
+from store.reading import PAGE_ITEMS, read_marker, stored_items, tree_version
 from store.transfer.batches import Creation
 from store.transfer.diff import TreeDiff, Update
-from store.transfer.rows import Rejection
+from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Tree, path_text
 
 
@@ -41,29 +40,25 @@ class Wanted(NamedTuple):
     circle: int = 0
 
 
-class _Change(NamedTuple):
-    """The values that a node with a full id gives up, and those that it gets."""
-
-    sk: str
-    id: str
-    less: dict[Key, UniqueValue]
-    more: dict[Key, UniqueValue]
-    is_new: bool = False
-
-
-_Changed = Creation | tuple[Record, Record | None]  # the latter of a node that is removed
 Late = dict[str, Wanted]
 """What is put off, by sort keys: what the node itself needs, or a new one above it."""
 
 
-def check_values_made(hierarchy: Hierarchy, marker: Marker | None, diff: TreeDiff) -> None:
-    """Raise NotIndexed where changes of a tree have values of an attribute of which not all nodes have their items."""
+async def check_values_made(store: Store, plan: ImportPlan) -> None:
+    """Raise NotIndexed where a plan has other unique values than are stored before all nodes have the items of theirs,
+    of which nothing is read where it has none.
+    """
+    plans, hierarchy, reads = [plan, *plan.versions.values()], plan.hierarchy, ReadUsage()
+    if not any(one.values for one in plans) or not (await tree_version(store, hierarchy.name, reads)).number:
+        return
+    marker = await read_marker(store, hierarchy.name)
     if lacking(hierarchy, marker, KINDS[UniqueKind.name]):
-        for node in diff.created:
-            new = Record.new(hierarchy.name, node.path, node.level, "", "", "", node.values, above=[])
-            check_made(hierarchy, marker, None, new)
-        for old, record in diff.updated:
-            check_made(hierarchy, marker, old, record)
+        for tree in [tree for one in plans for tree in one.trees.values()]:
+            async for key, item in stored_items(store, [node.key for node in tree.nodes.values()], reads):
+                node = tree.nodes[key.sk]
+                new = Record.new(hierarchy.name, node.path, node.level, "", "", "", node.values, above=[])
+                check_made(hierarchy, marker, None if item is None else Record.of(item), new)
+            tree.pack()
 
 
 @dataclass
@@ -86,18 +81,18 @@ class UniqueValues:
         """The creations that can be written now, and what is put off. The updates of the difference become those that
         can be written, in their order.
         """
-        wanted, found, changed = list[Wanted](), list[Creation](), list[_Changed]([*creations, *diff.updated])
+        wanted, found, changed = list[Wanted](), list[Creation](), list[Creation | Update]([*creations, *diff.updated])
         async for page in in_chunks(changed, PAGE_ITEMS):
-            needs = [(one, key) for one in _changes(recipe, page) for key in one.more]
-            items = await self.store.get([key for _, key in needs], self._reads, strong=True)
-            for (one, key), item in zip(needs, items, strict=True):
-                self.own.pop(key, None)
-                if item is None or key in self._given_up:
+            needs = [need for one in page for need in _needs(recipe, one)]
+            items = await self.store.get([one.key for one in needs], self._reads, strong=True)
+            for one, item in zip(needs, items, strict=True):
+                self.own.pop(one.key, None)
+                if item is None or one.key in self._given_up:
                     continue
-                if (holder := Holder.of(item).id) == one.id:
-                    self.own[key] = item
+                if (holder := Holder.of(item).id) == one.holder:
+                    self.own[one.key] = item
                 else:
-                    wanted.append(Wanted(one.sk, key, one.more[key], holder, one.is_new))
+                    wanted.append(one._replace(holder=holder))
         late = _ordered(recipe, diff, wanted, fits) if wanted else {}
         for creation in creations:
             sk = creation.node.sk
@@ -107,19 +102,16 @@ class UniqueValues:
             if sk not in late:
                 found.append(creation)
         if self.is_dry:
-            gone = [(record, None) for record in diff.removed]
-            self._given_up.update([key for one in _changes(recipe, [*diff.updated, *gone]) for key in one.less])
+            changes = [*diff.updated, *[(record, None) for record in diff.removed]]
+            self._given_up.update([key for old, record in changes for key in _gained(recipe, record, old)])
         return found, late
 
-    async def rejections(self, tree: Tree, late: Late, *, are_versions: bool) -> list[Rejection]:
+    async def rejections(self, tree: Tree, late: Late, *, are_versions: bool) -> AsyncIterator[Rejection]:
         """The rejections of what cannot be put off any more."""
         keys = [id_key(one.holder) for one in late.values()]
         places = {key: current_key(item) async for key, item in stored_items(self.store, keys, self._reads)}
-        found = list[Rejection]()
-        for sk, why in late.items():
-            if (node := tree.nodes.get(sk)) is None:
-                continue
-            place, name = places[id_key(why.holder)], why.value.names[0]
+        for sk, why in [(sk, why) for sk, why in late.items() if sk in tree.nodes]:
+            node, place, name = tree.nodes[sk], places[id_key(why.holder)], why.value.names[0]
             reason = f"{why.value.text} is that of {path_text(*place) if place else 'another node'}"
             if why.sk != sk:
                 reason = f"The parent of {node} is missing, since row {tree.nodes[why.sk].number} was rejected."
@@ -135,22 +127,22 @@ class UniqueValues:
                 if why.is_new:
                     bare = why.holder.partition(":")[2]
                     reason += f" If both are one, --by {name} changes it, and --moves with its id {bare} moves it."
-            found.append(Rejection(node.number, reason))
-        return found
+            yield Rejection(node.number, reason)
 
 
-def _changes(recipe: Recipe, changed: Iterable[_Changed]) -> Iterator[_Change]:
-    """The changes of the values of nodes."""
-    for one in changed:
-        if isinstance(one, Creation):
-            more = unique_values(recipe, one.node.level, one.node.values)
-            yield _Change(one.node.sk, one.id, {}, more, is_new=True)
-            continue
-        old, new = one
-        before = unique_values(recipe, old.level, old.attributes)
-        after = unique_values(recipe, new.level, new.attributes) if new else {}
-        less = {key: value for key, value in before.items() if key not in after}
-        yield _Change(old.sk, old.id, less, {key: value for key, value in after.items() if key not in before})
+def _needs(recipe: Recipe, change: Creation | Update) -> list[Wanted]:
+    """The values that a node needs for a change, of each of which it is the holder itself."""
+    if isinstance(change, Creation):
+        node, values = change.node, unique_values(recipe, change.node.level, change.node.values)
+        return [Wanted(node.sk, key, value, change.id, True) for key, value in values.items()]
+    old, new = change
+    return [Wanted(new.sk, key, value, new.id, False) for key, value in _gained(recipe, old, new).items()]
+
+
+def _gained(recipe: Recipe, old: Record | None, new: Record | None) -> dict[Key, UniqueValue]:
+    """The values that a node has after a change and not before it."""
+    before, after = [unique_values(recipe, one.level, one.attributes) if one else {} for one in (old, new)]
+    return {key: value for key, value in after.items() if key not in before}
 
 
 def _ordered(
@@ -158,7 +150,7 @@ def _ordered(
 ) -> Late:
     """Have each update come after those that give up what it wants; returns what waits for others."""
     updates = {new.sk: (old, new) for old, new in diff.updated}
-    givers = {(key, one.id): one.sk for one in _changes(recipe, diff.updated) for key in one.less}
+    givers = {(key, old.id): old.sk for old, new in diff.updated for key in _gained(recipe, new, old)}
     late, order, after = Late(), list[str](), dict[str, dict[str, Wanted]]()
     for one in wanted:
         giver = None if one.is_new else givers.get((one.key, one.holder))
