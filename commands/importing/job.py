@@ -45,7 +45,7 @@ from store.transfer.shapes.parent_tree import ParentTree
 from store.transfer.shapes.shape import Shape
 from store.transfer.tables.items import Items
 from store.transfer.tables.scan import find_export, is_export
-from store.transfer.unique import check_values_made
+from store.transfer.unique import check_plan
 from store.writing.writer import Writer
 
 EXIT_REJECTED = 1
@@ -202,7 +202,7 @@ class ImportJob:
                 self._read(exact)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self.plan.versions or self.plan.deleted)
-            await check_values_made(store, self.plan)
+            await check_plan(store, self.plan)
             if self.prune and not (self.given.params["prune_all"] or self.dry_run):
                 await self._look_at_removals(store)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:

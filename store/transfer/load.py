@@ -37,7 +37,7 @@ from store.transfer.batches import Batch, Batches, Creation, Pruned
 from store.transfer.diff import TreeDiff, bare_id
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
-from store.transfer.unique import Late, UniqueValues, check_values_made
+from store.transfer.unique import Late, UniqueValues, check_tree
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
 
@@ -105,7 +105,6 @@ async def load(
     their unique values up are imported again, as long as that writes anything. Raises Conflict where other writes to a
     tree do not stop.
     """
-    await check_values_made(store, plan)
     result.rejections += plan.rejections
     running = _Import(store, plan, result, prune and not plan.unclear, dry_run, on_nodes)
     order, kept = sorted(plan.trees, key=lambda root: -plan.trees[root].size), 0
@@ -334,6 +333,7 @@ class _Import:
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
         levels = {one.node.level for one in creations} | {new.level for _, new in diff.updated}
         marker = await self._marker(version, levels)
+        await check_tree(self.store, self.plan.hierarchy, marker, tree)
         recipes = marker.recipes if marker else {}
         batches, late = Batches(recipes, diff, version, self.store, pruned), Late()
         if recipe := recipes.get(UniqueKind.name):

@@ -344,8 +344,7 @@ class ImportPlan:
         own = {} if earlier is None else self._unique_values(earlier)
         for value, name in self._unique_values(node).items():
             if value not in own and (row := self.values.get(value)):
-                reason = f"The {shorten(value)} is that of another node already, in row {row}."
-                yield _in_column(part, name, reason)
+                yield _in_column(part, name, f"The {shorten(value)} is that of another node already, in row {row}.")
             elif any(one.key != node.key and value in self._unique_values(one) for one in found):
                 yield _in_column(part, name, f"The {shorten(value)} is that of another node in the same row.")
 

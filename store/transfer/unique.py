@@ -12,11 +12,12 @@ from typing import NamedTuple
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.kinds.conditional import check_made
-from store.kinds.marker import lacking
+from store.kinds.marker import Marker, lacking
 from store.kinds.recipe import Recipe
 from store.kinds.registry import KINDS
 from store.kinds.unique import Holder, UniqueKind, UniqueValue, unique_values
 from store.metadata.history import current_key
+from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, id_key, parent_sort_key
 from store.model.records import Item, Record
 from store.reading import PAGE_ITEMS, read_marker, stored_items, tree_version
@@ -44,21 +45,25 @@ Late = dict[str, Wanted]
 """What is put off, by sort keys: what the node itself needs, or a new one above it."""
 
 
-async def check_values_made(store: Store, plan: ImportPlan) -> None:
+async def check_plan(store: Store, plan: ImportPlan) -> None:
     """Raise NotIndexed where a plan has other unique values than are stored before all nodes have the items of theirs,
     of which nothing is read where it has none.
     """
-    plans, hierarchy, reads = [plan, *plan.versions.values()], plan.hierarchy, ReadUsage()
-    if not any(one.values for one in plans) or not (await tree_version(store, hierarchy.name, reads)).number:
-        return
-    marker = await read_marker(store, hierarchy.name)
-    if lacking(hierarchy, marker, KINDS[UniqueKind.name]):
+    plans, name = [plan, *plan.versions.values()], plan.hierarchy.name
+    if any(one.values for one in plans) and (await tree_version(store, name, ReadUsage())).number:
+        marker = await read_marker(store, name)
         for tree in [tree for one in plans for tree in one.trees.values()]:
-            async for key, item in stored_items(store, [node.key for node in tree.nodes.values()], reads):
-                node = tree.nodes[key.sk]
-                new = Record.new(hierarchy.name, node.path, node.level, "", "", "", node.values, above=[])
-                check_made(hierarchy, marker, None if item is None else Record.of(item), new)
-            tree.pack()
+            await check_tree(store, plan.hierarchy, marker, tree)
+
+
+async def check_tree(store: Store, hierarchy: Hierarchy, marker: Marker | None, tree: Tree) -> None:
+    """Raise NotIndexed likewise for one tree."""
+    if lacking(hierarchy, marker, KINDS[UniqueKind.name]):
+        async for key, item in stored_items(store, [node.key for node in tree.nodes.values()], ReadUsage()):
+            node = tree.nodes[key.sk]
+            new = Record.new(hierarchy.name, node.path, node.level, "", "", "", node.values, above=[])
+            check_made(hierarchy, marker, None if item is None else Record.of(item), new)
+        tree.pack()
 
 
 @dataclass
@@ -173,26 +178,26 @@ def _ordered(
 
 
 def components(after: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
-    """The strongly connected components of a graph, each after all those that it comes after (Tarjan's algorithm)."""
-    numbers, lowest, path = dict[str, int](), dict[str, int](), list[str]()
-    for start in after:
-        stack = [] if start in numbers else [(start, iter(after[start]))]
-        while stack:
-            node, others = stack[-1]
-            if node not in numbers:
-                numbers[node] = lowest[node] = len(path)
-                path.append(node)
-            other = next(others, None)
-            if other is None:
-                stack.pop()
-                if (low := lowest[node]) == numbers[node]:
-                    yield path[low:]
-                    for one in path[low:]:
-                        del lowest[one]
-                    del path[low:]
-                else:
-                    lowest[stack[-1][0]] = min(low, lowest[stack[-1][0]])
-            elif other not in numbers:
-                stack.append((other, iter(after.get(other, ()))))
-            elif other in lowest:
-                lowest[node] = min(lowest[node], numbers[other])
+    """The strongly connected components of a graph, each after all those that it comes after (Kosaraju's algorithm)."""
+    before = dict[str, list[str]]()
+    for node, others in after.items():
+        for other in others:
+            before.setdefault(other, []).append(node)
+    seen, found = set[str](), set[str]()
+    order = [node for start in {**before, **after} for node in _reached(before, start, seen)]
+    for node in reversed(order):
+        if group := _reached(after, node, found):
+            yield group
+
+
+def _reached(graph: Mapping[str, Iterable[str]], start: str, seen: set[str]) -> list[str]:
+    """The nodes that are reached from one, without those that are `seen` already; each after those reached from it."""
+    found, stack = list[str](), [(start, False)]
+    while stack:
+        node, is_left = stack.pop()
+        if is_left:
+            found.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack += [(node, True), *[(other, False) for other in graph.get(node, ())]]
+    return found
