@@ -78,7 +78,6 @@ class ImportJob:
     outcome: LoadResult = field(default_factory=LoadResult)
     source: Source = field(init=False)
     shape: Shape = field(init=False)
-    _kept: int = 0
     _seconds: float = 0.0
 
     def __post_init__(self) -> None:
@@ -213,8 +212,7 @@ class ImportJob:
                         await load_version(target, version, self.outcome)
                         meter(1)
                 with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
-                    options: Any = {"prune": self.prune, "dry_run": self.dry_run, "on_nodes": meter}
-                    self._kept = await load(target, self.plan, self.outcome, **options)
+                    await load(target, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
     async def _look_at_removals(self, store: Store) -> None:
         """Compare the whole file before anything is written; raises BadInput where too many nodes would be removed."""
@@ -252,7 +250,7 @@ class ImportJob:
 
     def _report(self) -> None:
         """Print the changes, made or planned."""
-        outcome, kept, rows, keys = self.outcome, self._kept, self.plan.repeated, len(self.plan.unseen)
+        outcome, kept, rows, keys = self.outcome, self.outcome.kept, self.plan.repeated, len(self.plan.unseen)
         size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
         say(f"{self.source.name}: {size} in {self._seconds:.1f} s.")
         would = "would be " if self.dry_run else ""
@@ -288,7 +286,7 @@ class ImportJob:
             **{event.lower(): by_level(self.hierarchy, outcome.counts(event)) for event in VERBS},
             "examples": {event.lower(): examples for event, examples in outcome.examples.items()},
             "unchanged": outcome.unchanged, "notMoved": sum(one.moved for one in outcome.rejections),
-            "notDeleted": self._kept, "repeated": plan.repeated, "invisibleKeys": len(plan.unseen),
+            "notDeleted": outcome.kept, "repeated": plan.repeated, "invisibleKeys": len(plan.unseen),
             "parentsWithoutRow": by_level(self.hierarchy, outcome.parents),
             "undefined": plan.undefined.entries(), "rejectedFile": file,
             "notes": [*self.shape.tree.sentences] if self.shape.tree else [],

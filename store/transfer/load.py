@@ -65,6 +65,7 @@ class LoadResult:
     parents: Counter[str] = field(default_factory=Counter)  # of those added: the ones that the file only names in paths
     prunable: int = 0  # nodes that --prune may remove: those below nodes of the file that it understands
     unchanged: int = 0
+    kept: int = 0  # nodes that were to be deleted, but have children
     commits: int = 0
     rejections: list[Rejection] = field(default_factory=list)
     examples: dict[Event, list[str]] = field(default_factory=dict)
@@ -94,9 +95,8 @@ async def load(
     prune: bool = False,
     dry_run: bool = False,
     on_nodes: Callable[[int], None] = lambda nodes: None,
-) -> int:
-    """Make the table as the plan has it, and add to `result` what is done; returns the number of nodes that were to be
-    deleted and stay, since they have children.
+) -> None:
+    """Make the table as the plan has it, and add to `result` what is done.
 
     With `prune`, nodes below those of the file that the file does not have are removed, unless there are rejected rows
     that do not say which nodes they describe. Nodes of `plan.deleted` are deleted in a dry run, too, which then has a
@@ -107,14 +107,14 @@ async def load(
     """
     result.rejections += plan.rejections
     running = _Import(store, plan, result, prune and not plan.unclear, dry_run, on_nodes)
-    order, kept = sorted(plan.trees, key=lambda root: -plan.trees[root].size), 0
+    order = sorted(plan.trees, key=lambda root: -plan.trees[root].size)
     while True:
         written, roots = result.written, iter(order)
         async with task_group() as group:
             for _ in range(TREES_AT_ONCE if store.calls is not None else 1):
                 group.create_task(running.trees(roots))
         running.is_first, order = False, [*reversed(plan.trees)]
-        kept += await delete_nodes(store, plan, result)
+        await _delete_nodes(store, plan, result)
         if not order or result.written == written:
             break
     await running.reject_late()
@@ -124,7 +124,6 @@ async def load(
             one._replace(reason=one.reason.replace(MOVE_ADVICE, OTHER_KEYS_ADVICE)) for one in result.rejections
         ]
     result.rejections.sort()
-    return kept
 
 
 async def count_pruned(store: Store, plan: ImportPlan, result: LoadResult, on_nodes: Callable[[int], None]) -> None:
@@ -242,13 +241,13 @@ def _leave_wanted_out(plan: ImportPlan, *, prune: bool) -> None:
             del plan.deleted[key]
 
 
-async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> int:
+async def _delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> None:
     """Delete the nodes of `plan.deleted`, children first, and count them in `result`; absent ones are left out.
 
     They are those of an incremental export, or of items that are deleted but there. One whose id the file has elsewhere
-    stays, and its row is rejected. Returns the number of nodes that stay because they have children.
+    stays, and its row is rejected.
     """
-    writer, reads, kept = Writer(store), ReadUsage(), 0
+    writer, reads = Writer(store), ReadUsage()
     for key in sorted(plan.deleted, reverse=True):
         number = plan.deleted.pop(key)
         (item,) = await store.get([key], reads, strong=True)
@@ -264,10 +263,9 @@ async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> in
             await writer.write(Delete(plan.hierarchy, record.path, Policy.REFUSE), reads)
             result.note(Event.DELETED, record.level, key)
         except NotEmpty:
-            kept += 1
+            result.kept += 1
         except NotFound:
             continue
-    return kept
 
 
 @dataclass
@@ -337,7 +335,7 @@ class _Import:
         recipes = marker.recipes if marker else {}
         batches, late = Batches(recipes, diff, version, self.store, pruned), Late()
         if recipe := recipes.get(UniqueKind.name):
-            creations, late = await self._values.settle(recipe, diff, creations, batches.fits)
+            creations, late = await self._values.settle(recipe, diff, creations, batches)
         wanted: set[str] = set()  # parents with a child: the others have none, since its row was rejected or put off
         for creation in reversed(creations):
             if creation.node.sk not in diff.implied or creation.node.sk in wanted:

@@ -5,7 +5,7 @@ same transaction. Where a removal or a node of another tree may give it up, or a
 put off to another pass over the trees. Rows are rejected that wait when a pass changes nothing more.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, id_key, parent_sort_key
 from store.model.records import Item, Record
 from store.reading import PAGE_ITEMS, read_marker, stored_items, tree_version
-from store.transfer.batches import Creation
+from store.transfer.batches import Batches, Creation
 from store.transfer.diff import TreeDiff, Update
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Tree, path_text
@@ -81,7 +81,7 @@ class UniqueValues:
     _reads: ReadUsage = field(default_factory=ReadUsage)
 
     async def settle(
-        self, recipe: Recipe, diff: TreeDiff, creations: Sequence[Creation], fits: Callable[[Sequence[Update]], bool]
+        self, recipe: Recipe, diff: TreeDiff, creations: Sequence[Creation], batches: Batches
     ) -> tuple[list[Creation], Late]:
         """The creations that can be written now, and what is put off. The updates of the difference become those that
         can be written, in their order.
@@ -98,7 +98,7 @@ class UniqueValues:
                     self.own[one.key] = item
                 else:
                     wanted.append(one._replace(holder=holder))
-        late = _ordered(recipe, diff, wanted, fits) if wanted else {}
+        late = _ordered(recipe, diff, wanted, batches) if wanted else {}
         for creation in creations:
             sk = creation.node.sk
             above = late.get(parent_sort_key(sk)) if sk != "#" else None
@@ -150,9 +150,7 @@ def _gained(recipe: Recipe, old: Record | None, new: Record | None) -> dict[Key,
     return {key: value for key, value in after.items() if key not in before}
 
 
-def _ordered(
-    recipe: Recipe, diff: TreeDiff, wanted: Sequence[Wanted], fits: Callable[[Sequence[Update]], bool]
-) -> Late:
+def _ordered(recipe: Recipe, diff: TreeDiff, wanted: Sequence[Wanted], batches: Batches) -> Late:
     """Have each update come after those that give up what it wants; returns what waits for others."""
     updates = {new.sk: (old, new) for old, new in diff.updated}
     givers = {(key, old.id): old.sk for old, new in diff.updated for key in _gained(recipe, new, old)}
@@ -167,7 +165,7 @@ def _ordered(
         waiting = {sk: next(iter(after[sk].values())) for sk in group if sk in after}
         if not late.keys().isdisjoint([*group, *[giver for sk in waiting for giver in after[sk]]]):
             late = waiting | late
-        elif len(group) > 1 and not fits([updates[sk] for sk in group]):
+        elif len(group) > 1 and not batches.fits([updates[sk] for sk in group]):
             late |= {sk: one._replace(circle=len(group)) for sk, one in waiting.items()}
         else:
             order += group
