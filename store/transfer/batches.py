@@ -4,8 +4,8 @@ An import that stops between two of them leaves fewer nodes than the file has, b
 batch has, besides the nodes it is about, all their ancestors with their new counts, each once.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Iterator, MutableMapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
@@ -117,7 +117,7 @@ class Batches:
         self._recipes = recipes
         self._pruned = deepcopy(pruned)  # as if each batch were committed
         self._diff = diff
-        self._records = {sk: _CountedRecord(record) for sk, record in diff.above.items()}
+        self._records: MutableMapping[str, _CountedRecord] = {sk: _CountedRecord(one) for sk, one in diff.above.items()}
         self._pk = version.partition
         self._has_redirects = version.has_redirects
         self._max_changes = store.max_changes - VERSION_CHANGES
@@ -145,7 +145,7 @@ class Batches:
     def fits(self, circle: Sequence[Update]) -> bool:
         """Whether an empty batch has room for updates that belong into one transaction."""
         trial = copy(self)
-        trial._records = self._records | {new.sk: _CountedRecord(new) for _, new in circle}
+        trial._records = ChainMap({new.sk: _CountedRecord(new) for _, new in circle}, self._records)
         trial._open()
         return not [batch for old, new in circle for batch in trial._update(old, new)]
 
