@@ -14,7 +14,6 @@ from resolvers.session.request import Request
 from store.connect import opened
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, quantity, shorten
-from store.kinds.unique import UniqueValue
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path, node_key
 from store.model.paths import format_path, parse_path
@@ -89,16 +88,13 @@ async def _path_of(store: Store, hierarchy: Hierarchy, node_id: str | None, by: 
     """The path of the node with an id, with or without the prefix of its hierarchy, or with a unique value. Raises
     BadInput.
     """
-    known, attribute = hierarchy.unique, None
-    if by is None:
-        name, value = "id", checked_id((node_id or "").removeprefix(f"{hierarchy.name}:"))
-    else:
-        given, equals, text = by.partition("=")
-        name = next((name for name, one in known.items() if given in one.was), given)
-        if (attribute := known.get(name)) is None or not equals:
-            names = ", ".join([f"{one}=VALUE" for one in known]) or "for unique attributes, which it has not"
-            raise BadInput(f"--by of {hierarchy.name} is {names}; not {shorten(by)}.")
-        value = UniqueValue.of(hierarchy.name, attribute, attribute.parse(text)).value
+    known, (given, equals, text) = hierarchy.unique, (f"id={node_id}" if by is None else by).partition("=")
+    name = next((name for name, one in known.items() if given in one.was), given)
+    attribute = known.get(name) if by is not None else None
+    if by is not None and (attribute is None or not equals):
+        names = ", ".join([f"{one}=VALUE" for one in known]) or "for unique attributes, which it has not"
+        raise BadInput(f"--by of {hierarchy.name} is {names}; not {shorten(by)}.")
+    value = str(attribute.parse(text)) if attribute else checked_id(text.removeprefix(f"{hierarchy.name}:"))
     found = await find_nodes(store, hierarchy, attribute, [value], ReadUsage())
     if value not in found:
         raise BadInput(f'{hierarchy.name} has no node with the {name} "{shorten(value)}".')

@@ -36,7 +36,7 @@ from store.transfer.by_id import RowsById, names_in
 from store.transfer.formats.cells import PLAIN, CellFormat
 from store.transfer.formats.csv import Dialect, delimiter_named
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
-from store.transfer.load import LoadResult, check_made, count_pruned, load, load_version, prepare
+from store.transfer.load import LoadResult, count_pruned, load, load_version, prepare
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan, NodesOf
 from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched, tree_by
@@ -45,6 +45,7 @@ from store.transfer.shapes.parent_tree import ParentTree
 from store.transfer.shapes.shape import Shape
 from store.transfer.tables.items import Items
 from store.transfer.tables.scan import find_export, is_export
+from store.transfer.unique import check_plan
 from store.writing.writer import Writer
 
 EXIT_REJECTED = 1
@@ -77,7 +78,6 @@ class ImportJob:
     outcome: LoadResult = field(default_factory=LoadResult)
     source: Source = field(init=False)
     shape: Shape = field(init=False)
-    _kept: int = 0
     _seconds: float = 0.0
 
     def __post_init__(self) -> None:
@@ -201,7 +201,7 @@ class ImportJob:
                 self._read(exact)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self.plan.versions or self.plan.deleted)
-            await check_made(store, self.plan)
+            await check_plan(store, self.plan)
             if self.prune and not (self.given.params["prune_all"] or self.dry_run):
                 await self._look_at_removals(store)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
@@ -212,8 +212,7 @@ class ImportJob:
                         await load_version(target, version, self.outcome)
                         meter(1)
                 with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
-                    options: Any = {"prune": self.prune, "dry_run": self.dry_run, "on_nodes": meter}
-                    self._kept = await load(target, self.plan, self.outcome, **options)
+                    await load(target, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
     async def _look_at_removals(self, store: Store) -> None:
         """Compare the whole file before anything is written; raises BadInput where too many nodes would be removed."""
@@ -251,7 +250,7 @@ class ImportJob:
 
     def _report(self) -> None:
         """Print the changes, made or planned."""
-        outcome, kept, rows, keys = self.outcome, self._kept, self.plan.repeated, len(self.plan.unseen)
+        outcome, kept, rows, keys = self.outcome, self.outcome.kept, self.plan.repeated, len(self.plan.unseen)
         size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
         say(f"{self.source.name}: {size} in {self._seconds:.1f} s.")
         would = "would be " if self.dry_run else ""
@@ -287,7 +286,7 @@ class ImportJob:
             **{event.lower(): by_level(self.hierarchy, outcome.counts(event)) for event in VERBS},
             "examples": {event.lower(): examples for event, examples in outcome.examples.items()},
             "unchanged": outcome.unchanged, "notMoved": sum(one.moved for one in outcome.rejections),
-            "notDeleted": self._kept, "repeated": plan.repeated, "invisibleKeys": len(plan.unseen),
+            "notDeleted": outcome.kept, "repeated": plan.repeated, "invisibleKeys": len(plan.unseen),
             "parentsWithoutRow": by_level(self.hierarchy, outcome.parents),
             "undefined": plan.undefined.entries(), "rejectedFile": file,
             "notes": [*self.shape.tree.sentences] if self.shape.tree else [],

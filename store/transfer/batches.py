@@ -4,9 +4,9 @@ An import that stops between two of them leaves fewer nodes than the file has, b
 batch has, besides the nodes it is about, all their ancestors with their new counts, each once.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from copy import deepcopy
+from collections import ChainMap, Counter
+from collections.abc import Iterator, MutableMapping, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple, cast
@@ -117,7 +117,7 @@ class Batches:
         self._recipes = recipes
         self._pruned = deepcopy(pruned)  # as if each batch were committed
         self._diff = diff
-        self._records = {sk: _CountedRecord(record) for sk, record in diff.above.items()}
+        self._records: MutableMapping[str, _CountedRecord] = {sk: _CountedRecord(one) for sk, one in diff.above.items()}
         self._pk = version.partition
         self._has_redirects = version.has_redirects
         self._max_changes = store.max_changes - VERSION_CHANGES
@@ -125,7 +125,6 @@ class Batches:
         self._ancestors: list[_CountedRecord] = []  # of the present change, the parent first
         self._uncounted = 0  # new nodes in the batch that are not in the counts yet, siblings of one level
         self._level, self._depth = "", 0  # theirs
-        self._together = set[str]()  # updates that the batch has room for, since they are not to be parted
         self._open()
 
     def of(self, creations: Sequence[Creation]) -> Iterator[Batch]:
@@ -136,13 +135,19 @@ class Batches:
         """
         yield from self._create(creations)
         for old, new in self._diff.updated:
-            if circle := self._diff.circles.get(new.sk):
-                yield from self._begin(circle)
+            if new.sk in self._diff.circles:
+                yield from self._finish()  # an empty batch has room for it
             yield from self._update(old, new)
-            self._together.discard(new.sk)
         for record in self._diff.removed:
             yield from self._remove(record)
         yield from self._finish()
+
+    def fits(self, circle: Sequence[Update]) -> bool:
+        """Whether an empty batch has room for updates that belong into one transaction."""
+        trial = copy(self)
+        trial._records = ChainMap({new.sk: _CountedRecord(new) for _, new in circle}, self._records)
+        trial._open()
+        return not [batch for old, new in circle for batch in trial._update(old, new)]
 
     def _create(self, creations: Sequence[Creation]) -> Iterator[Batch]:
         """Create nodes, parents first; siblings of one level that follow one another are counted together."""
@@ -240,7 +245,11 @@ class Batches:
             changes += len(above)
             size += sum([_size_of(counted.record) for counted in above])
         logged = BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
-        if not (sk in self._together or self._has_room(changes, size, logged)):
+        if (
+            self._batch.changes_so_far + len(self._unwritten) + changes > self._max_changes
+            or self._bytes + size > MAX_BATCH_BYTES
+            or self._log_bytes + logged > MAX_LOG_BYTES
+        ):
             yield from self._finish()
         self._bytes += size
         self._log_bytes += logged
@@ -248,31 +257,6 @@ class Batches:
         if waiting:
             self._batch.waiting += waiting
             self._batch.waiting_keys |= keys
-
-    def _has_room(self, changes: int, size: int, logged: int) -> bool:
-        return (
-            self._batch.changes_so_far + len(self._unwritten) + changes <= self._max_changes
-            and self._bytes + size <= MAX_BATCH_BYTES
-            and self._log_bytes + logged <= MAX_LOG_BYTES
-        )
-
-    def fits(self, circle: Sequence[Update]) -> bool:
-        """Whether there is room for updates that belong into one transaction, as there is in an empty one."""
-        keys, changes, size, logged = set[Key](), 0, 0, 0
-        for old, new in circle:
-            self._ancestors = self._ancestors_of(new.sk)
-            found, waiting = self._item_changes(old, new)
-            keys.update(keys_of(waiting))
-            changes += 2 + len(found)
-            size += _size_of(old) + _size_of(new) + KIND_ITEM_BYTES * len(found)
-            logged += BYTES_A_CHARACTER * len(new.sk) + LOG_ENTRY_BYTES
-        return self._has_room(changes + len(keys), size + KIND_ITEM_BYTES * len(keys), logged)
-
-    def _begin(self, circle: Sequence[Update]) -> Iterator[Batch]:
-        """Yield the batch so far where updates that belong into one transaction would not fit."""
-        if not self.fits(circle):
-            yield from self._finish()
-        self._together = {new.sk for _, new in circle}
 
     def _item_changes(self, old: Record | None, new: Record | None) -> tuple[Sequence[Change], Sequence[Waiting]]:
         """The changes of the items of kinds of a node that changes from one record to another, and those that wait."""

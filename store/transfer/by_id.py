@@ -18,7 +18,7 @@ from store.kinds.unique import Holder, UniqueKind, UniqueValue
 from store.metadata.history import current_key
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, id_key
+from store.model.keys import id_key
 from store.model.names import NAMES, checked_name
 from store.model.paths import checked_segment, visible_key
 from store.model.records import Record, checked_id
@@ -34,36 +34,27 @@ async def find_nodes(
 
     What is not where the first read has it is read again once.
     """
-    found, left = dict[str, Record](), names
-    for _ in range(2):
-        ids, hints = {one: f"{hierarchy.name}:{one}" for one in left}, dict[str, tuple[str, Key]]()
-        values = {one: UniqueValue.of(hierarchy.name, attribute, one) for one in left if attribute}
-        if values:
+    found, left = dict[str, Record](), {one: f"{hierarchy.name}:{one}" for one in names}  # with their full ids
+    values = {one: UniqueValue.of(hierarchy.name, attribute, one) for one in names if attribute}
+    for is_by_item in (True, False, True, False) if attribute else (False, False):
+        if not left:
+            break
+        if is_by_item:
             marker = await read_marker(store, hierarchy.name)
-            keys = [one.key(hierarchy, marker.made(UniqueKind.name) if marker else None) for one in values.values()]
-            items = await store.get(keys, reads, strong=True)
-            holders = {one: Holder.of(item) for one, item in zip(values, items, strict=True) if item is not None}
-            hints = {one: (holder.id, holder.key(hierarchy.name)) for one, holder in holders.items()}
-            found |= await _at(store, hints, values, reads)
-            ids = {one: full_id for one, (full_id, _) in hints.items() if one not in found}
-        items = await store.get([id_key(one) for one in ids.values()], reads, strong=True)
-        places = {one: (ids[one], key) for one, item in zip(ids, items, strict=True) if (key := current_key(item))}
-        found |= await _at(store, places, values, reads)
-        left = [one for one in {**hints, **places} if one not in found]
+            made = marker.made(UniqueKind.name) if marker else None
+            items = await store.get([values[one].key(hierarchy, made) for one in left], reads, strong=True)
+            holders = {one: Holder.of(item) for one, item in zip(left, items, strict=True) if item is not None}
+            places = {one: holder.key(hierarchy.name) for one, holder in holders.items()}
+            left = {one: holder.id for one, holder in holders.items()}
+        else:
+            items = await store.get([id_key(full_id) for full_id in left.values()], reads, strong=True)
+            places = {one: key for one, item in zip(left, items, strict=True) if (key := current_key(item))}
+        items = await store.get([*places.values()], reads, strong=True)
+        for one, record in [(one, Record.of(item)) for one, item in zip(places, items, strict=True) if item]:
+            if record.id == left[one] and (one not in values or values[one].is_of(record)):
+                found[one] = record
+        left = {one: left[one] for one in places if one not in found}
     return found
-
-
-async def _at(
-    store: Store, places: Mapping[str, tuple[str, Key]], values: Mapping[str, UniqueValue], reads: ReadUsage
-) -> dict[str, Record]:
-    """The nodes that are at these places, each with its full id, and have these values."""
-    items = await store.get([key for _, key in places.values()], reads, strong=True)
-    records = {one: Record.of(item) for one, item in zip(places, items, strict=True) if item is not None}
-    return {
-        one: record
-        for one, record in records.items()
-        if record.id == places[one][0] and (one not in values or values[one].is_of(record))
-    }
 
 
 @dataclass

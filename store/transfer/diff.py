@@ -51,9 +51,9 @@ class TreeDiff:
     is the number of nodes that would be removed if the file did not have them.
     `created` are parents first, those that the file only names in paths included, whose sort keys are `implied`.
     `updated` are old and new state, `removed` children first. An updated record has its next revision, and still the
-    time of the former one; `circles` are updates that belong into one transaction, by the sort key of the first, after
-    which the others follow. `undeleted` are nodes that stay although the file says that they are no more. `above` are
-    the table's records of all ancestors of changes, by sort key.
+    time of the former one; `circles` are the sort keys of the first ones of those that belong into one transaction.
+    `undeleted` are nodes that stay although the file says that they are no more. `above` are the table's records of all
+    ancestors of changes, by sort key.
     """
 
     plan: ImportPlan
@@ -62,7 +62,7 @@ class TreeDiff:
     created: list[Node] = field(default_factory=list)
     implied: set[str] = field(default_factory=set)
     updated: list[Update] = field(default_factory=list)
-    circles: dict[str, list[Update]] = field(default_factory=dict)
+    circles: set[str] = field(default_factory=set)
     removed: list[Record] = field(default_factory=list)
     undeleted: list[Key] = field(default_factory=list)
     above: dict[str, Record] = field(default_factory=dict)
@@ -75,12 +75,6 @@ class TreeDiff:
         self._rejected = dict(self.tree.rejected)
         self._rejected_keys = sorted(self._rejected)
         self._rest = [self.tree.nodes[sk] for sk in sorted(self.tree.nodes, reverse=True)]
-
-    @property
-    def levels(self) -> set[str]:
-        """The levels of changed nodes."""
-        changed = {new.level for _, new in self.updated} | {one.level for one in self.removed}
-        return changed | {node.level for node in self.created}
 
     def add(self, items: Iterable[Item]) -> None:
         for record in map(Record.of, items):

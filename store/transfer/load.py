@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 from uuid import uuid4
@@ -22,13 +22,12 @@ from store.concurrency import RetryPolicy, in_chunks, task_group
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
 from store.kinds.conditional import conditional_changes
-from store.kinds.marker import Marker, lacking
-from store.kinds.recipe import Recipe
-from store.kinds.registry import KINDS, is_asked
+from store.kinds.marker import Marker
+from store.kinds.registry import is_asked
 from store.kinds.unique import UniqueKind
 from store.metadata.history import Tombstone, current_key
 from store.metadata.moves import new_move_id
-from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
+from store.metadata.tree_version import Event, TreeVersion, log_item, root_log_key
 from store.model.decoding import decoded
 from store.model.keys import Key, ancestor_keys, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
@@ -38,7 +37,7 @@ from store.transfer.batches import Batch, Batches, Creation, Pruned
 from store.transfer.diff import TreeDiff, bare_id
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
-from store.transfer.unique import PutOff, UniqueValues, check_values_made
+from store.transfer.unique import Late, UniqueValues, check_tree
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
 
@@ -66,6 +65,7 @@ class LoadResult:
     parents: Counter[str] = field(default_factory=Counter)  # of those added: the ones that the file only names in paths
     prunable: int = 0  # nodes that --prune may remove: those below nodes of the file that it understands
     unchanged: int = 0
+    kept: int = 0  # nodes that were to be deleted, but have children
     commits: int = 0
     rejections: list[Rejection] = field(default_factory=list)
     examples: dict[Event, list[str]] = field(default_factory=dict)
@@ -95,9 +95,8 @@ async def load(
     prune: bool = False,
     dry_run: bool = False,
     on_nodes: Callable[[int], None] = lambda nodes: None,
-) -> int:
-    """Make the table as the plan has it, and add to `result` what is done; returns the number of nodes that were to be
-    deleted and stay, since they have children.
+) -> None:
+    """Make the table as the plan has it, and add to `result` what is done.
 
     With `prune`, nodes below those of the file that the file does not have are removed, unless there are rejected rows
     that do not say which nodes they describe. Nodes of `plan.deleted` are deleted in a dry run, too, which then has a
@@ -108,46 +107,38 @@ async def load(
     """
     result.rejections += plan.rejections
     running = _Import(store, plan, result, prune and not plan.unclear, dry_run, on_nodes)
-    order, kept = sorted(plan.trees, key=lambda root: -plan.trees[root].size), 0
+    order = sorted(plan.trees, key=lambda root: -plan.trees[root].size)
     while True:
         written, roots = result.written, iter(order)
         async with task_group() as group:
             for _ in range(TREES_AT_ONCE if store.calls is not None else 1):
                 group.create_task(running.trees(roots))
         running.is_first, order = False, [*reversed(plan.trees)]
+        await _delete_nodes(store, plan, result)
         if not order or result.written == written:
-            kept += await delete_nodes(store, plan, result)
-            if not order:
-                break
-            running.is_last = result.written == written
+            break
+    await running.reject_late()
     result.rejections[:] = dict.fromkeys(result.rejections)  # each pass finds them
     if sum(one.has_other_key for one in result.rejections) >= max(2, MOST * len(plan.ids)):
         result.rejections = [
             one._replace(reason=one.reason.replace(MOVE_ADVICE, OTHER_KEYS_ADVICE)) for one in result.rejections
         ]
     result.rejections.sort()
-    return kept
-
-
-async def check_made(store: Store, plan: ImportPlan) -> None:
-    """Raise NotIndexed where an import would write unique values before all nodes have the items of theirs."""
-    marker, roots = await read_marker(store, plan.hierarchy.name), tree_version(store, plan.hierarchy.name, ReadUsage())
-    if (await roots).number and lacking(plan.hierarchy, marker, KINDS[UniqueKind.name]):
-        for part in (*plan.versions.values(), plan):
-            running = _Import(store, part, LoadResult(), False, True, lambda nodes: None)
-            async for version, diff in running.diffs():
-                check_values_made(plan.hierarchy, await running.marker(version, diff.levels), diff)
 
 
 async def count_pruned(store: Store, plan: ImportPlan, result: LoadResult, on_nodes: Callable[[int], None]) -> None:
     """Count in `result` the nodes that pruning would remove (`removed`), and those that it may remove (`prunable`)."""
     running = _Import(store, plan, result, True, True, on_nodes)
-    if plan.unclear:
-        return
-    async for _, diff in running.diffs():
+    for tree in plan.trees.values():
+        if plan.unclear or not tree.size:
+            continue
+        was_packed = bool(tree.packed)
+        diff = await running.compared(tree, await wait_for_moves(store, tree.pk, running.reads))
         result.removed.update([record.level for record in diff.removed])
         result.prunable += diff.prunable
-        on_nodes(diff.tree.size)
+        on_nodes(tree.size)
+        if was_packed:
+            tree.pack()
 
 
 def prepare(plan: ImportPlan, *, prune: bool) -> None:
@@ -250,13 +241,13 @@ def _leave_wanted_out(plan: ImportPlan, *, prune: bool) -> None:
             del plan.deleted[key]
 
 
-async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> int:
+async def _delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> None:
     """Delete the nodes of `plan.deleted`, children first, and count them in `result`; absent ones are left out.
 
     They are those of an incremental export, or of items that are deleted but there. One whose id the file has elsewhere
-    stays, and its row is rejected. Returns the number of nodes that stay because they have children.
+    stays, and its row is rejected.
     """
-    writer, reads, kept = Writer(store), ReadUsage(), 0
+    writer, reads = Writer(store), ReadUsage()
     for key in sorted(plan.deleted, reverse=True):
         number = plan.deleted.pop(key)
         (item,) = await store.get([key], reads, strong=True)
@@ -272,10 +263,9 @@ async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> in
             await writer.write(Delete(plan.hierarchy, record.path, Policy.REFUSE), reads)
             result.note(Event.DELETED, record.level, key)
         except NotEmpty:
-            kept += 1
+            result.kept += 1
         except NotFound:
             continue
-    return kept
 
 
 @dataclass
@@ -293,8 +283,8 @@ class _Import:
     roots_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     marker_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_first: bool = True  # pass over the trees
-    is_last: bool = False  # so that nothing can be put off
-    _late: dict[str, PutOff] = field(default_factory=dict)  # what the pass before has put off, by partition
+    _late: dict[str, Late] = field(default_factory=dict)  # what the pass before has put off, by partition
+    _noted: set[tuple[str, str]] = field(default_factory=set)  # nodes of trees that a dry run passes over again
     _root_ranks: dict[str, str] | None = None  # of reordered roots, each with its tree's partition
     _written: Counter[str] = field(default_factory=Counter)  # nodes of the file by partition, in all attempts
 
@@ -307,9 +297,19 @@ class _Import:
             tree = self.plan.trees.pop(root)
             if tree.size or (tree.rejected and self.plan.deleted):
                 await self._import_tree(tree)
-            if self._late.get(root):
+            if root in self._late:
                 tree.pack()
                 self.plan.trees[root] = tree
+            else:
+                self.on_nodes(max(0, tree.size - self._written[root]))
+
+    async def reject_late(self) -> None:
+        """Reject the rows that are still put off."""
+        for root, late in self._late.items():
+            tree, are_versions = self.plan.trees.pop(root), bool(self.plan.revisions)
+            found = self._values.rejections(tree, late, are_versions=are_versions)
+            self.result.rejections += [one async for one in found]
+            self.on_nodes(max(0, tree.size - self._written[root]))
 
     async def _import_tree(self, tree: Tree) -> None:
         pruned = Pruned(new_move_id(self.store.now()))
@@ -319,9 +319,7 @@ class _Import:
             # The ids in a new tree are seldom taken, so at first only the transactions require it, without a read.
             look_for_ids = version.number > 0 or self.dry_run or attempt > 0
             with contextlib.suppress(Conflict):
-                await self._attempt(tree, version, pruned, look_for_ids=look_for_ids)
-                done = 0 if self._late.get(tree.pk) else max(0, len(tree.nodes) - self._written[tree.pk])
-                return self.on_nodes(done)
+                return await self._attempt(tree, version, pruned, look_for_ids=look_for_ids)
         raise Conflict(
             f"Other writes to {path_text(tree.pk, '#')} prevented the import; the same command continues it."
         )
@@ -331,67 +329,42 @@ class _Import:
         diff = await self.compared(tree, version)
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
-        marker = await self.marker(version, diff.levels)
-        check_values_made(self.plan.hierarchy, marker, diff)
+        levels = {one.node.level for one in creations} | {new.level for _, new in diff.updated}
+        marker = await self._marker(version, levels)
+        await check_tree(self.store, self.plan.hierarchy, marker, tree)
         recipes = marker.recipes if marker else {}
-        batches = Batches(recipes, diff, version, self.store, pruned)
-        recipe = recipes.get(UniqueKind.name)
-        if recipe and any(recipe.level(level).has_items for level in diff.levels):
-            creations = await self._settle(recipe, diff, creations, batches)
-        if self.dry_run:
-            self._note(tree.pk, _entries(diff, creations), diff)
-        for batch in () if self.dry_run else batches.of(creations):
-            await self._read_for(batch)
-            version = await self._commit(batch, version, marker)
-            self._note(tree.pk, batch.entries, diff)
-            for entry in batch.entries:
+        batches, late = Batches(recipes, diff, version, self.store, pruned), Late()
+        if recipe := recipes.get(UniqueKind.name):
+            creations, late = await self._values.settle(recipe, diff, creations, batches)
+        wanted: set[str] = set()  # parents with a child: the others have none, since its row was rejected or put off
+        for creation in reversed(creations):
+            if creation.node.sk not in diff.implied or creation.node.sk in wanted:
+                wanted.add(parent_sort_key(creation.node.sk) if len(creation.node.sk) > 1 else "")
+        creations = [one for one in creations if one.node.sk not in diff.implied or one.node.sk in wanted]
+        for batch in batches.of(creations):
+            if not self.dry_run:
+                await self._read_for(batch)
+                version = await self._commit(batch, version, marker)
+            entries = [one for one in batch.entries if (tree.pk, one.sk) not in self._noted]
+            self._noted.update([(tree.pk, one.sk) for one in entries if late and self.dry_run])
+            for entry in entries:
+                self.result.note(entry.event, entry.level, Key(tree.pk, entry.sk))
                 if entry.event is Event.DELETED:
                     pruned.remove(entry.sk)
+            implied = [one.level for one in entries if one.event is Event.CREATED and one.sk in diff.implied]
+            self.result.parents.update(implied)
+            written = sum(entry.event is not Event.DELETED for entry in entries)
+            self._written[tree.pk] += written
+            self.on_nodes(written)
         if self.is_first:
             self.result.unchanged += unchanged
             self.result.prunable += diff.prunable if self.prune else 0
         self.result.rejections += diff.rejections
         for key in diff.undeleted:
             self.plan.deleted.pop(key, None)
-
-    async def _settle(
-        self, recipe: Recipe, diff: TreeDiff, creations: list[Creation], batches: Batches
-    ) -> list[Creation]:
-        """The creations whose unique values are free; what is put off is taken out of the updates, too."""
-        pk = diff.tree.pk
-        if self.dry_run and not self.is_first:  # the others would have been written
-            creations = [one for one in creations if one.node.sk in self._late[pk]]
-            diff.updated = [one for one in diff.updated if one[1].sk in self._late[pk]]
-        found, late = await self._values.settle(recipe, diff, creations, batches.fits)
-        if self.is_last:
-            are_versions = bool(self.plan.revisions)
-            diff.rejections += await self._values.rejections(diff.tree, late, creations, are_versions=are_versions)
-            late = {}
-        kept = _wanted(found, diff.implied)
-        if late:  # parents without a child wait for it
-            late |= dict.fromkeys({one.node.sk for one in found}.difference([one.node.sk for one in kept]), 0)
-        self._late[pk] = late
-        return kept
-
-    def _note(self, pk: str, entries: Sequence[LogEntry], diff: TreeDiff) -> None:
-        """Note in the result what is written."""
-        for entry in entries:
-            self.result.note(entry.event, entry.level, Key(pk, entry.sk))
-        implied = [one.level for one in entries if one.event is Event.CREATED and one.sk in diff.implied]
-        self.result.parents.update(implied)
-        written = sum(entry.event is not Event.DELETED for entry in entries)
-        self._written[pk] += written
-        self.on_nodes(written)
-
-    async def diffs(self) -> AsyncIterator[tuple[TreeVersion, TreeDiff]]:
-        """The differences of all trees, which stay in the plan."""
-        for tree in self.plan.trees.values():
-            if tree.size:
-                was_packed = bool(tree.packed)
-                version = await wait_for_moves(self.store, tree.pk, self.reads)
-                yield version, await self.compared(tree, version)
-                if was_packed:
-                    tree.pack()
+        self._late.pop(tree.pk, None)
+        if late:
+            self._late[tree.pk] = late
 
     async def compared(self, tree: Tree, version: TreeVersion) -> TreeDiff:
         """The differences of a tree, which is read."""
@@ -408,7 +381,7 @@ class _Import:
         diff.finish()
         return diff
 
-    async def marker(self, version: TreeVersion, levels: set[str]) -> Marker | None:
+    async def _marker(self, version: TreeVersion, levels: set[str]) -> Marker | None:
         """The marker for writing search items of these levels to a tree whose version was read before, None where the
         hierarchy has none. It names them before there are such nodes; the first root of all is written with it.
         """
@@ -452,7 +425,7 @@ class _Import:
                 else:
                     diff.rejections.append(found)
                     rejected[node.sk] = node.number
-        return _wanted(creations, diff.implied)
+        return creations
 
     def _creation(self, node: Node, node_id: str, item: Item) -> Creation | Rejection:
         """The creation of a node by the record of its id, or its rejection where that is of another node.
@@ -487,19 +460,15 @@ class _Import:
                 self._root_ranks[node.rank] = node.pk
 
     async def _read_for(self, batch: Batch) -> None:
-        """Add the changes of items of kinds with conditions, for which is read what is stored. Raises Conflict where
-        other nodes have come to have unique values, and the fault of another kind.
-        """
-        if not batch.waiting:
-            return
-        found = {key: self._values.own.get(key) for key in batch.waiting_keys}  # as unique values were read before
-        keys = [key for one in batch.waiting for key in (one.before if one.kind.name == UniqueKind.name else one.keys)]
-        found |= dict([one async for one in stored_items(self.store, keys, self.reads)])
-        changes, taken = conditional_changes(batch.waiting, found)
-        for one in taken:
-            is_read_again = one.waiting.kind.name == UniqueKind.name
-            raise Conflict.over() if is_read_again else one.waiting.kind.taken(None, one.waiting.record, one.item, None)
-        batch.changes += changes.values()
+        """Add the changes of unique values; raises Conflict where other nodes have come to have some."""
+        if batch.waiting:
+            found = {key: self._values.own.get(key) for key in batch.waiting_keys}  # as they were read before
+            keys = [key for one in batch.waiting for key in one.before]
+            found |= dict([one async for one in stored_items(self.store, keys, self.reads)])
+            changes, taken = conditional_changes(batch.waiting, found)
+            if taken:
+                raise Conflict.over()
+            batch.changes += changes.values()
 
     async def _commit(self, batch: Batch, version: TreeVersion, marker: Marker | None) -> TreeVersion:
         """Commit a transaction; those with roots follow one another, with the version and log of the roots.
@@ -531,19 +500,3 @@ class _Import:
         if written is None or written.recipes != marker.recipes:
             raise Conflict.over()
         return []
-
-
-def _entries(diff: TreeDiff, creations: Sequence[Creation]) -> list[LogEntry]:
-    """What the log would have of the changes of a tree."""
-    created = [LogEntry(Event.CREATED, one.node.sk, one.id, one.node.level, one.revision) for one in creations]
-    changed = [(Event.UPDATED, new) for _, new in diff.updated] + [(Event.DELETED, one) for one in diff.removed]
-    return created + [LogEntry(event, one.sk, one.id, one.level, one.revision) for event, one in changed]
-
-
-def _wanted(creations: Sequence[Creation], implied: Collection[str]) -> list[Creation]:
-    """The creations without parents that the file only names in paths, and that would have no child."""
-    wanted: set[str] = set()  # parents with a child: the others have none, since its row was rejected or put off
-    for creation in reversed(creations):
-        if creation.node.sk not in implied or creation.node.sk in wanted:
-            wanted.add(parent_sort_key(creation.node.sk) if len(creation.node.sk) > 1 else "")
-    return [one for one in creations if one.node.sk not in implied or one.node.sk in wanted]

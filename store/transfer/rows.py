@@ -8,7 +8,7 @@ from typing import NamedTuple, Never, cast
 from uuid import uuid4
 
 from store.errors import BadInput, BadPath, quantity, shorten, shown
-from store.kinds.unique import UniqueValue
+from store.kinds.unique import given_values
 from store.model.attributes import Value
 from store.model.hierarchy import LEVEL_NAME, Hierarchy, Level, Undefined, may_stand, misplaced, undefined_values
 from store.model.keys import (
@@ -136,7 +136,6 @@ class ImportPlan:
     def __post_init__(self) -> None:
         self.undefined = Undefined(self.hierarchy)
         self.values: dict[str, int] = {}  # unique ones with their attributes, each with the row that first gives it
-        self._unique = {name: level.unique for name, level in self.hierarchy.levels.items() if level.unique}
         self._collisions = Counter[tuple[str, str, str | None]]()  # id, level, that of the other if known
 
     def take(self, row: Row | Rejection) -> None:
@@ -300,8 +299,7 @@ class ImportPlan:
         reasons: list[str] = []
         if part.attributes or part.undefined is not None:
             node.values = self._values(level, part, reasons)
-            if level.name in self._unique:
-                reasons += self._repeated_values(part, node, earlier, found)
+            reasons += self._repeated_values(part, node, earlier, found)
         try:
             node.name = checked_name(part.name)
         except BadInput as error:
@@ -337,21 +335,16 @@ class ImportPlan:
         return node_id
 
     def _unique_values(self, node: Node) -> dict[str, str]:
-        """The unique values of a node, by their attributes with the value."""
-        values = node.values if node.level in self._unique else {}
-        return {
-            f"{one.name} {UniqueValue.of(self.hierarchy.name, one, value).value}": one.name
-            for one in self._unique.get(node.level, ())
-            if (value := values.get(one.name)) is not None
-        }
+        """The attributes of the unique values of a node, by their names with the value."""
+        found = given_values(self.hierarchy, node.level, node.values) if self.hierarchy.unique else ()
+        return {f"{one.names[0]} {one.value}": one.names[0] for one in found}
 
     def _repeated_values(self, part: Part, node: Node, earlier: Node | None, found: list[Node]) -> Iterator[str]:
         """The reasons against unique values of a part that other nodes of the file have."""
         own = {} if earlier is None else self._unique_values(earlier)
         for value, name in self._unique_values(node).items():
             if value not in own and (row := self.values.get(value)):
-                reason = f"The {shorten(value)} is that of another node already, in row {row}."
-                yield _in_column(part, name, reason)
+                yield _in_column(part, name, f"The {shorten(value)} is that of another node already, in row {row}.")
             elif any(one.key != node.key and value in self._unique_values(one) for one in found):
                 yield _in_column(part, name, f"The {shorten(value)} is that of another node in the same row.")
 
@@ -405,9 +398,8 @@ class ImportPlan:
                 earlier.values = {**before, **more}
         if node.id is not None:
             self.ids.setdefault(node.id, node.number)
-        if self._unique:
-            for value in self._unique_values(node):
-                self.values.setdefault(value, node.number)
+        for value in self._unique_values(node):
+            self.values.setdefault(value, node.number)
 
 
 def given_id(part: Part, *, of_level: bool) -> object:

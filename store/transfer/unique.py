@@ -2,10 +2,10 @@
 
 A value that nobody has can be taken. One that an update of the same tree gives up is taken after it, in a circle in the
 same transaction. Where a removal or a node of another tree may give it up, or a new node is to have it, the change is
-put off to another pass over the trees, and after the last one its row is rejected.
+put off to another pass over the trees. Rows are rejected that wait when a pass changes nothing more.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,197 +20,182 @@ from store.metadata.history import current_key
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, id_key, parent_sort_key
 from store.model.records import Item, Record
-from store.reading import PAGE_ITEMS, stored_items
-from store.transfer.batches import Creation
+from store.reading import PAGE_ITEMS, read_marker, stored_items, tree_version
+from store.transfer.batches import Batches, Creation
 from store.transfer.diff import TreeDiff, Update
-from store.transfer.rows import Rejection
+from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Tree, path_text
 
 
 class Wanted(NamedTuple):
-    """A value that the node with the sort key needs, and another one has, whose full id is the `holder`."""
+    """A value that a node needs, which may be new, and another one has, whose full id is the `holder`.
+
+    `circle` is the number of updates of a circle that does not fit into a transaction.
+    """
 
     sk: str
     key: Key
     value: UniqueValue
     holder: str
+    is_new: bool
+    circle: int = 0
 
 
-Changed = Creation | tuple[Record, Record | None]  # the latter of a node that is removed
-PutOff = dict[str, Wanted | int]
-"""Why nodes have to wait, by sort key: what they need, or the row of one above them that waits."""
+Late = dict[str, Wanted]
+"""What is put off, by sort keys: what the node itself needs, or a new one above it."""
 
 
-def check_values_made(hierarchy: Hierarchy, marker: Marker | None, diff: TreeDiff) -> None:
-    """Raise NotIndexed where changes of a tree have values of an attribute of which not all nodes have their items."""
+async def check_plan(store: Store, plan: ImportPlan) -> None:
+    """Raise NotIndexed where a plan has other unique values than are stored before all nodes have the items of theirs,
+    of which nothing is read where it has none.
+    """
+    plans, name = [plan, *plan.versions.values()], plan.hierarchy.name
+    if any(one.values for one in plans) and (await tree_version(store, name, ReadUsage())).number:
+        marker = await read_marker(store, name)
+        for tree in [tree for one in plans for tree in one.trees.values()]:
+            await check_tree(store, plan.hierarchy, marker, tree)
+
+
+async def check_tree(store: Store, hierarchy: Hierarchy, marker: Marker | None, tree: Tree) -> None:
+    """Raise NotIndexed likewise for one tree."""
     if lacking(hierarchy, marker, KINDS[UniqueKind.name]):
-        for node in diff.created:
+        async for key, item in stored_items(store, [node.key for node in tree.nodes.values()], ReadUsage()):
+            node = tree.nodes[key.sk]
             new = Record.new(hierarchy.name, node.path, node.level, "", "", "", node.values, above=[])
-            check_made(hierarchy, marker, None, new)
-        for old, record in diff.updated:
-            check_made(hierarchy, marker, old, record)
+            check_made(hierarchy, marker, None if item is None else Record.of(item), new)
+        tree.pack()
 
 
 @dataclass
 class UniqueValues:
     """The values of an import. `own` are items that belong to their nodes already.
 
-    A dry run writes nothing, so it notes what values its changes would give up, and who would take them. It does not
-    know what other writers do meanwhile.
+    A dry run writes nothing, so it notes the values that its changes would give up, each of which one node of the file
+    can want. It does not know what other writers do meanwhile.
     """
 
     store: Store
     is_dry: bool
     own: dict[Key, Item] = field(default_factory=dict)
-    _given_up: dict[Key, str | None] = field(default_factory=dict)  # with the ids of their next nodes
+    _given_up: set[Key] = field(default_factory=set)
     _reads: ReadUsage = field(default_factory=ReadUsage)
 
     async def settle(
-        self, recipe: Recipe, diff: TreeDiff, creations: Sequence[Creation], fits: Callable[[Sequence[Update]], bool]
-    ) -> tuple[Sequence[Creation], PutOff]:
+        self, recipe: Recipe, diff: TreeDiff, creations: Sequence[Creation], batches: Batches
+    ) -> tuple[list[Creation], Late]:
         """The creations that can be written now, and what is put off. The updates of the difference become those that
-        can be written, in their order; those of circles that do not fit into a transaction are rejected.
+        can be written, in their order.
         """
-        wanted, late, changed = list[Wanted](), PutOff(), list[Changed]([*creations, *diff.updated])
+        wanted, found, changed = list[Wanted](), list[Creation](), list[Creation | Update]([*creations, *diff.updated])
         async for page in in_chunks(changed, PAGE_ITEMS):
-            needs = [(sk, full_id, *one) for sk, full_id, _, more in _changes(recipe, page) for one in more.items()]
-            items = await self.store.get([key for _, _, key, _ in needs], self._reads, strong=True)
-            for (sk, full_id, key, value), item in zip(needs, items, strict=True):
-                holder = self._given_up.get(key, None if item is None else Holder.of(item).id)
-                self.own.pop(key, None)
-                if item is not None and holder == full_id:
-                    self.own[key] = item
-                elif holder is not None:
-                    wanted.append(Wanted(sk, key, value, holder))
-        if wanted:
-            late = _ordered(recipe, diff, wanted, fits)
-            creations = _without_late(creations, late)
-        if self.is_dry:
-            changed = [*creations, *diff.updated, *[(record, None) for record in diff.removed]]
-            self._given_up |= {key: None for _, _, less, _ in _changes(recipe, changed) for key in less}
-            for _, full_id, _, more in _changes(recipe, changed):
-                self._given_up |= {key: full_id for key in more if key in self._given_up}
-        return creations, late
-
-    async def rejections(
-        self, tree: Tree, late: PutOff, creations: Sequence[Creation], *, are_versions: bool
-    ) -> list[Rejection]:
-        """The rejections of what cannot be put off any more, of which some are `creations`."""
-        created = {one.node.sk for one in creations}
-        keys = {one.holder: id_key(one.holder) for one in late.values() if isinstance(one, Wanted)}
-        items = dict([one async for one in stored_items(self.store, [*keys.values()], self._reads)])
-        found: list[Rejection] = []
-        for sk, why in late.items():
-            if (node := tree.nodes.get(sk)) is None:
-                continue
-            if isinstance(why, int):
-                reason = f"The parent of {node} is missing, since row {why} was rejected."
-            else:
-                place, name = current_key(items[keys[why.holder]]), why.value.names[0]
-                reason = f"{why.value.text} is that of {path_text(*place) if place else 'another node'}"
-                if are_versions:
-                    reason = f"The version of {node} is not imported, since {reason}."
+            needs = [need for one in page for need in _needs(recipe, one)]
+            items = await self.store.get([one.key for one in needs], self._reads, strong=True)
+            for one, item in zip(needs, items, strict=True):
+                self.own.pop(one.key, None)
+                if item is None or one.key in self._given_up:
+                    continue
+                if (holder := Holder.of(item).id) == one.holder:
+                    self.own[one.key] = item
                 else:
-                    reason += f", not of {node}; import a file first that gives that node another {name} or none."
-                    if sk in created:
-                        bare = why.holder.partition(":")[2]
-                        reason += f" If both are one, --by {name} changes it, and --moves with its id {bare} moves it."
-            found.append(Rejection(node.number, reason))
-        return found
+                    wanted.append(one._replace(holder=holder))
+        late = _ordered(recipe, diff, wanted, batches) if wanted else {}
+        for creation in creations:
+            sk = creation.node.sk
+            above = late.get(parent_sort_key(sk)) if sk != "#" else None
+            if above and above.is_new:
+                late.setdefault(sk, above)
+            if sk not in late:
+                found.append(creation)
+        if self.is_dry:
+            changes = [*diff.updated, *[(record, None) for record in diff.removed]]
+            self._given_up.update([key for old, record in changes for key in _gained(recipe, record, old)])
+        return found, late
+
+    async def rejections(self, tree: Tree, late: Late, *, are_versions: bool) -> AsyncIterator[Rejection]:
+        """The rejections of what cannot be put off any more."""
+        keys = [id_key(one.holder) for one in late.values()]
+        places = {key: current_key(item) async for key, item in stored_items(self.store, keys, self._reads)}
+        for sk, why in [(sk, why) for sk, why in late.items() if sk in tree.nodes]:
+            node, place, name = tree.nodes[sk], places[id_key(why.holder)], why.value.names[0]
+            reason = f"{why.value.text} is that of {path_text(*place) if place else 'another node'}"
+            if why.sk != sk:
+                reason = f"The parent of {node} is missing, since row {tree.nodes[why.sk].number} was rejected."
+            elif are_versions:
+                reason = f"The version of {node} is not imported, since {reason}."
+            elif why.circle:
+                reason += (
+                    f", and {why.circle:,} rows pass their values on in a circle, which is more than one transaction "
+                    f"holds; import the file with an empty {name} in one of them first, then as it is."
+                )
+            else:
+                reason += f", not of {node}; import a file first that gives that node another {name} or none."
+                if why.is_new:
+                    bare = why.holder.partition(":")[2]
+                    reason += f" If both are one, --by {name} changes it, and --moves with its id {bare} moves it."
+            yield Rejection(node.number, reason)
 
 
-def _changes(
-    recipe: Recipe, changed: Iterable[Changed]
-) -> Iterator[tuple[str, str, dict[Key, UniqueValue], dict[Key, UniqueValue]]]:
-    """The sort key and the full id of each changed node, the values that it gives up, and those that it gets."""
-    for one in changed:
-        if isinstance(one, Creation):
-            yield one.node.sk, one.id, {}, unique_values(recipe, one.node.level, one.node.values)
-            continue
-        old, new = one
-        before = unique_values(recipe, old.level, old.attributes)
-        after = unique_values(recipe, new.level, new.attributes) if new else {}
-        if before != after:
-            less = {key: value for key, value in before.items() if key not in after}
-            yield old.sk, old.id, less, {key: value for key, value in after.items() if key not in before}
+def _needs(recipe: Recipe, change: Creation | Update) -> list[Wanted]:
+    """The values that a node needs for a change, of each of which it is the holder itself."""
+    if isinstance(change, Creation):
+        node, values = change.node, unique_values(recipe, change.node.level, change.node.values)
+        return [Wanted(node.sk, key, value, change.id, True) for key, value in values.items()]
+    old, new = change
+    return [Wanted(new.sk, key, value, new.id, False) for key, value in _gained(recipe, old, new).items()]
 
 
-def _ordered(
-    recipe: Recipe, diff: TreeDiff, wanted: Sequence[Wanted], fits: Callable[[Sequence[Update]], bool]
-) -> PutOff:
+def _gained(recipe: Recipe, old: Record | None, new: Record | None) -> dict[Key, UniqueValue]:
+    """The values that a node has after a change and not before it."""
+    before, after = [unique_values(recipe, one.level, one.attributes) if one else {} for one in (old, new)]
+    return {key: value for key, value in after.items() if key not in before}
+
+
+def _ordered(recipe: Recipe, diff: TreeDiff, wanted: Sequence[Wanted], batches: Batches) -> Late:
     """Have each update come after those that give up what it wants; returns what waits for others."""
-    holders, updates = {one.holder for one in wanted}, {new.sk: (old, new) for old, new in diff.updated}
-    giving = [one for one in diff.updated if one[1].id in holders]
-    givers = {(key, full_id): sk for sk, full_id, less, _ in _changes(recipe, giving) for key in less}
-    late, rejected, order = PutOff(), set[str](), list[str]()
-    after: dict[str, dict[str, Wanted]] = {}
+    updates = {new.sk: (old, new) for old, new in diff.updated}
+    givers = {(key, old.id): old.sk for old, new in diff.updated for key in _gained(recipe, new, old)}
+    late, order, after = Late(), list[str](), dict[str, dict[str, Wanted]]()
     for one in wanted:
-        if one.sk in updates and (giver := givers.get((one.key, one.holder))) is not None:
-            after.setdefault(one.sk, {})[giver] = one
-        else:
+        giver = None if one.is_new else givers.get((one.key, one.holder))
+        if giver is None:
             late.setdefault(one.sk, one)
+        else:
+            after.setdefault(one.sk, {})[giver] = one
     for group in components(after):
-        circle = [updates[sk] for sk in group]
-        if any(sk in late or not late.keys().isdisjoint(after.get(sk, ())) for sk in group):
-            late |= {sk: next(iter(after[sk].values())) for sk in group if sk not in late}
-        elif len(group) > 1 and not fits(circle):
-            rejected.update(group)
-            late |= dict.fromkeys(group, 0)
-            diff.rejections += [_too_large(diff.tree, sk, after[sk], len(group)) for sk in group]
+        waiting = {sk: next(iter(after[sk].values())) for sk in group if sk in after}
+        if not late.keys().isdisjoint([*group, *[giver for sk in waiting for giver in after[sk]]]):
+            late = waiting | late
+        elif len(group) > 1 and not batches.fits([updates[sk] for sk in group]):
+            late |= {sk: one._replace(circle=len(group)) for sk, one in waiting.items()}
         else:
             order += group
-            if len(group) > 1:
-                diff.circles[group[0]] = circle
-    moved = {*order, *late}
-    diff.updated = [one for one in diff.updated if one[1].sk not in moved] + [updates[sk] for sk in order]
-    return {sk: why for sk, why in late.items() if sk not in rejected}
-
-
-def _too_large(tree: Tree, sk: str, wants: Mapping[str, Wanted], size: int) -> Rejection:
-    giver, one = next(iter(wants.items()))
-    place, name = path_text(tree.pk, giver), one.value.names[0]
-    reason = (
-        f"{one.value.text} is that of {place}, and {size:,} rows pass their values on in a circle, which is more than "
-        f"one transaction holds; import the file with an empty {name} in one of them first, then as it is."
-    )
-    return Rejection(tree.nodes[sk].number, reason)
-
-
-def _without_late(creations: Sequence[Creation], late: PutOff) -> list[Creation]:
-    """The creations without those that are put off, which those below them become, too."""
-    rows, found = dict[str, int](), list[Creation]()
-    for one in creations:
-        sk = one.node.sk
-        row = one.node.number if sk in late else rows.get(parent_sort_key(sk)) if sk != "#" else None
-        if row is None:
-            found.append(one)
-        else:
-            rows[sk] = row
-            late.setdefault(sk, row)
-    return found
+            diff.circles.update(group[:1] if len(group) > 1 else ())
+    places = {sk: place for place, sk in enumerate(order)}
+    diff.updated = sorted([updates[sk] for sk in updates if sk not in late], key=lambda one: places.get(one[1].sk, -1))
+    return late
 
 
 def components(after: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
-    """The strongly connected components of a graph, each after all those that it comes after (Tarjan's algorithm)."""
-    numbers, lowest, path = dict[str, int](), dict[str, int](), list[str]()
-    for start in after:
-        stack = [] if start in numbers else [(start, iter(after[start]))]
-        while stack:
-            node, others = stack[-1]
-            if node not in numbers:
-                numbers[node] = lowest[node] = len(path)
-                path.append(node)
-            other = next(others, None)
-            if other is None:
-                stack.pop()
-                if (low := lowest[node]) == numbers[node]:
-                    yield path[low:]
-                    for one in path[low:]:
-                        del lowest[one]
-                    del path[low:]
-                else:
-                    lowest[stack[-1][0]] = min(low, lowest[stack[-1][0]])
-            elif other not in numbers:
-                stack.append((other, iter(after.get(other, ()))))
-            elif other in lowest:
-                lowest[node] = min(lowest[node], numbers[other])
+    """The strongly connected components of a graph, each after all those that it comes after (Kosaraju's algorithm)."""
+    before = dict[str, list[str]]()
+    for node, others in after.items():
+        for other in others:
+            before.setdefault(other, []).append(node)
+    seen, found = set[str](), set[str]()
+    order = [node for start in {**before, **after} for node in _reached(before, start, seen)]
+    for node in reversed(order):
+        if group := _reached(after, node, found):
+            yield group
+
+
+def _reached(graph: Mapping[str, Iterable[str]], start: str, seen: set[str]) -> list[str]:
+    """The nodes that are reached from one, without those that are `seen` already; each after those reached from it."""
+    found, stack = list[str](), [(start, False)]
+    while stack:
+        node, is_left = stack.pop()
+        if is_left:
+            found.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack += [(node, True), *[(other, False) for other in graph.get(node, ())]]
+    return found

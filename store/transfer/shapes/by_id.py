@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from store.errors import BadInput
-from store.kinds.unique import UniqueValue
 from store.model.attributes import NUMBERS, Kind
 from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES
@@ -32,7 +31,7 @@ class ById(Shape):
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)
         self.column, self.attribute = options.by_id or "id", options.by_value
-        self.by = self.attribute.name if self.attribute else "id"
+        self.by, self._kind = (self.attribute.name, self.attribute.kind) if self.attribute else ("id", Kind.TEXT)
         self.by_id, self.is_table = self._node_of, table.values is None
         if table.is_text:
             raise BadInput(f"--by {self.by} needs a table: CSV, Excel, Parquet, GeoJSON, JSON or JSON lines.")
@@ -75,7 +74,7 @@ class ById(Shape):
                 yield text, fields if is_rejected else Rejection(number, "The row is not a JSON object.")
 
     def row(self, number: int, cells: Sequence[object]) -> Row:
-        cell, kind = cells[self._index], self.attribute.kind if self.attribute else Kind.TEXT
+        cell, kind = cells[self._index], self._kind
         text = typed_text(cell, self.column, is_name=kind is Kind.TEXT, is_number=kind in NUMBERS).strip()
         value: object = None if text in self._nulls or not text else unquoted(text)
         if value and kind in NUMBERS and isinstance(cell, str):
@@ -84,16 +83,14 @@ class ById(Shape):
 
     def _node_of(self, row: Row) -> AskedNodes:
         """The node of a row. An id or a text in JSON may be a whole number; an empty text is a value."""
-        value, attribute = row.parts[0].id, self.attribute
-        is_text = attribute is None or attribute.kind is Kind.TEXT
-        if value is None or (value == "" and (attribute is None or not is_text)):
+        value, is_text = row.parts[0].id, self._kind is Kind.TEXT
+        if isinstance(value, str) and not is_text:
+            value = value.strip()
+        if value is None or (value == "" and not (self.attribute and is_text)):
             raise BadInput(f'The row has no {self.by} in "{self.column}".')
         value = str(value) if is_text and type(value) is int else value
-        if attribute is None:
-            return [(checked_id(value), partial(self._row_of, row))]
-        value = value if is_text or not isinstance(value, str) else value.strip()
-        found = UniqueValue.of(self.hierarchy.name, attribute, attribute.parse(value))
-        return [(found.value, partial(self._row_of, row))]
+        asked = str(self.attribute.parse(value)) if self.attribute else checked_id(value)
+        return [(asked, partial(self._row_of, row))]
 
     def _row_of(self, row: Row, record: Record) -> Row | Rejection:
         """The row of a stored node; a field that an object lacks leaves the node as it is."""

@@ -15,10 +15,10 @@ from store.model.paths import parse_path
 from store.model.records import Delete as DeleteItem
 from store.model.records import Record
 from store.transfer.by_id import find_nodes
-from store.transfer.load import LoadResult, check_made, load, load_version, prepare
+from store.transfer.load import LoadResult, load, load_version, prepare
 from store.transfer.moves import scratch_copy
 from store.transfer.rows import ImportPlan, Part, Row
-from store.transfer.unique import components
+from store.transfer.unique import check_plan, components
 from tests import invariants
 from tests.store.kinds.test_unique import SHOP, SKU, edit, move, update, values
 from tests.stores import Interrupted, ReadRecorder, once
@@ -209,6 +209,19 @@ async def test_a_value_that_is_taken_meanwhile_rejects_its_row(store: Store, fir
     assert outcome.written == 1
 
 
+async def test_a_row_that_waits_and_is_as_the_table_has_it_meanwhile_is_done(store: Store) -> None:
+    await imported(store, *products({"a/p": "A", "b/q": "B", "c/r": "C"}))
+    outcome = LoadResult()
+
+    async def pass_on() -> None:
+        await edit(store, update("c/r", sku="D"))
+        await edit(store, update("a/p", sku="C"))
+
+    overtaken: Any = Interrupted(store, "commit", before=once(1, pass_on))
+    await load(overtaken, plan_of([("a", {}), ("a/p", {"sku": "C"}), ("b/q", {"sku": "Q"})]), outcome)
+    assert (outcome.rejections, outcome.changed.total()) == ([], 1)
+
+
 async def test_a_former_version_with_a_taken_value_is_rejected_alone(store: Store) -> None:
     await imported(store, *products({"a/p": "A"}))
     versions = [("a/q", {"sku": sku, "version": number, "id": None}) for number, sku in enumerate("AB", start=1)]
@@ -229,10 +242,10 @@ async def test_nothing_is_written_before_a_repair_has_made_the_items(store: Stor
     (marker,) = [one for one in await invariants.all_items(store) if one["pk"] == "kinds/shop"]
     await store.commit([DeleteItem(Key(marker["pk"], marker["sk"]))])
     before = await invariants.all_items(store)
-    await check_made(store, plan_of(products({"a/p": "A"})))
+    await check_plan(store, plan_of(products({"a/p": "A"})))
     for rows in (products({"0/p": None, "a/p": "B"}), products({"0/p": "N"})):
         with pytest.raises(NotIndexed, match="takes clade repair"):
-            await check_made(store, plan_of(rows))
+            await check_plan(store, plan_of(rows))
     with pytest.raises(NotIndexed):
         await load(store, plan_of(products({"a/p": "B"})), LoadResult())
     with pytest.raises(NotIndexed):
