@@ -460,15 +460,19 @@ class _Import:
                 self._root_ranks[node.rank] = node.pk
 
     async def _read_for(self, batch: Batch) -> None:
-        """Add the changes of unique values; raises Conflict where other nodes have come to have some."""
-        if batch.waiting:
-            found = {key: self._values.own.get(key) for key in batch.waiting_keys}  # as they were read before
-            keys = [key for one in batch.waiting for key in one.before]
-            found |= dict([one async for one in stored_items(self.store, keys, self.reads)])
-            changes, taken = conditional_changes(batch.waiting, found)
-            if taken:
-                raise Conflict.over()
-            batch.changes += changes.values()
+        """Add the changes of items of kinds with conditions. Raises Conflict where other nodes have come to have unique
+        values, which were read before, and the fault of another kind.
+        """
+        if not batch.waiting:
+            return
+        keys = [key for one in batch.waiting for key in (one.before if one.kind.name == UniqueKind.name else one.keys)]
+        found = {key: self._values.own.get(key) for key in batch.waiting_keys}
+        found |= dict([one async for one in stored_items(self.store, keys, self.reads)])
+        changes, taken = conditional_changes(batch.waiting, found)
+        for one in taken:
+            fault = one.waiting.kind.taken(self.plan.hierarchy, one.waiting.record, one.item, None)
+            raise Conflict.over() if one.waiting.kind.name == UniqueKind.name else fault
+        batch.changes += changes.values()
 
     async def _commit(self, batch: Batch, version: TreeVersion, marker: Marker | None) -> TreeVersion:
         """Commit a transaction; those with roots follow one another, with the version and log of the roots.
