@@ -390,7 +390,7 @@ async def test_a_class_without_any_has_all_removed(store: Store) -> None:
 async def test_a_repair_that_stops_anywhere_is_continued(store: Store, before: Hierarchy, later: Hierarchy) -> None:
     await fill(store, before, **VALUES)
     stops = 0
-    for commits in itertools.count(1):
+    for commits in itertools.count(1, examples(3, 1)):
         with contextlib.suppress(journaled.Dies):
             await repaired(cast(Store, journaled.mortal(store, 1 + commits % 5)), later)
             break
@@ -580,7 +580,7 @@ async def test_two_attributes_that_become_one_share_their_values_after_a_repair(
 
 async def test_a_large_deletion_that_stops_anywhere_gives_its_values_back_when_it_is_continued(store: Store) -> None:
     await fill(store, **VALUES)
-    for commits in itertools.count(1, 2):
+    for commits in itertools.count(1, examples(5, 2)):
         await write(store, SHOP, create("top", "GROUP"))
         await write(store, SHOP, *[create(f"top/n{number}", sku=f"N{number}") for number in range(5)])
         store.max_commit_changes = 14
@@ -612,7 +612,7 @@ async def test_a_copy_has_the_items_as_they_are(store: Store, tmp_path: Path) ->
         await invariants.check(new, {"shop": SHOP})
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(examples(1, 20)))
 async def test_values_that_pass_between_nodes_while_a_check_reads_are_no_findings(store: Store, seed: int) -> None:
     await fill(store, more=9, **VALUES)
     chance, nodes = Random(seed), {"g/p": "A", "h/r": "C", "g/q": "B"}  # noqa: S311
