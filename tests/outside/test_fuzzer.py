@@ -22,7 +22,7 @@ def test_random_documents_get_the_answers_of_graphql_js(kind: str, seed: int) ->
         pytest.skip(reason)
     with place(kind) as found:
         counts = run(found, seed, until(0, 30), examples(22, 50))
-    assert counts["documents"] >= 30
+    assert counts["documents"] >= 20
     assert counts["fields compared"] > 100
     assert counts["errors compared"] > 3
     assert counts["responses repeated"] > 10
