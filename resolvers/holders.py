@@ -14,7 +14,8 @@ from collections.abc import Collection
 from resolvers.session.request import Request
 from resolvers.session.scheduler import outcome_of
 from store.errors import CladeError, NotIndexed
-from store.kinds.marker import Marker, marker_key
+from store.kinds.marker import Marker, made_of, marker_key
+from store.kinds.registry import KINDS
 from store.kinds.unique import Holder, UniqueKind, UniqueValue
 from store.metadata.tree_version import TreeVersion
 from store.model.keys import Key, tree_version_key
@@ -52,12 +53,13 @@ async def read_holders(
     return {value: outcome_of(items[key], _holder) if isinstance(key, Key) else key for value, key in keys.items()}
 
 
-async def _key(request: Request, value: UniqueValue, marker: Item | None) -> Key | None:
-    """The key of a value's item; None where there was never a node. Raises NotIndexed."""
+async def _key(request: Request, value: UniqueValue, marker: Item | None) -> Key:
+    """The key of a value's item. Raises NotIndexed."""
     found, name = Marker.of(value.hierarchy, marker), value.hierarchy
-    if found is None and not TreeVersion.of(name, await request.state.item(tree_version_key(name))).number:
-        return None
-    return value.key(request.hierarchies[name], None if found is None else found.made(UniqueKind.name))
+    version = None if found else await request.state.item(tree_version_key(name))
+    had_nodes = found is not None or TreeVersion.of(name, version).number > 0
+    made = made_of(name, found, KINDS[UniqueKind.name], had_nodes=had_nodes)
+    return value.key(request.hierarchies[name], made)
 
 
 def _holder(item: Item | None) -> Holder | None:

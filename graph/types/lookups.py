@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from graph.hierarchies.node import Node
@@ -15,10 +15,9 @@ from resolvers.session.request import Request
 from resolvers.trees import read_roots
 from store.errors import BadInput, CladeError, WrongLevel
 from store.kinds.unique import UniqueValue
-from store.model.attributes import MAX_TEXT_CHARACTERS, Attribute
+from store.model.attributes import Attribute
 from store.model.paths import parse_path
 from store.model.records import MAX_ID_CHARACTERS, Record
-from store.model.values import NO_RULES
 
 
 class LookupField(ABC):
@@ -125,11 +124,8 @@ def unique_arguments(cls: type[Node]) -> dict[str, Attribute]:
     """The unique attributes of a class by the names of the arguments that nodes are looked up by. They are without
     rules, since stored values may break these.
     """
-    return {
-        camel(name): replace(one.labelled(camel), rules=NO_RULES, max_length=MAX_TEXT_CHARACTERS)
-        for name, (_, one) in cls.attributes.items()
-        if one.unique
-    }
+    found = {name: one for name, (_, one) in cls.attributes.items() if one.unique}
+    return {camel(name): one.labelled(camel).without_rules() for name, one in found.items()}
 
 
 def worded(names: Sequence[str], word: str) -> str:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple, Self
 
-from store.errors import Fault, NotIndexed
+from store.errors import AlreadyExists, Fault, NotIndexed
 from store.kinds.lineage import Lineage, Moves, lineage
 from store.kinds.recipe import LevelRecipe, Recipe
 from store.model.hierarchy import Hierarchy, Level
@@ -108,4 +108,4 @@ class NodeKind(ABC):
 
     def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> Fault:
         """The fault of a node whose item another one has, with the path of that; None where that is not told."""
-        raise NotImplementedError
+        return AlreadyExists(f"Another node has the {self.name} of {record.id}.")

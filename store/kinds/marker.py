@@ -155,11 +155,6 @@ class Marker:
         """What all writers make the items of."""
         return {name: part.recipe for name, part in self.parts.items()}
 
-    def made(self, kind: str) -> Recipe | None:
-        """What the items of a kind of all nodes are made of."""
-        part = self.parts.get(kind)
-        return None if part is None else part.made
-
     @property
     def is_complete(self) -> bool:
         """Whether no repair is making items, and all are of the present versions of their kinds."""
@@ -220,6 +215,16 @@ class Marker:
 def marker_key(hierarchy: str) -> Key:
     """The key of the marker of a hierarchy."""
     return Key(f"kinds/{hierarchy}", MARKER)
+
+
+def made_of(hierarchy: str, marker: Marker | None, kind: NodeKind, *, had_nodes: bool) -> Recipe | None:
+    """What the items of a kind of all nodes are made of, None where nobody knows; without a marker a hierarchy that
+    never `had_nodes` lacks none.
+    """
+    if marker is None:
+        return None if had_nodes else Recipe(hierarchy, False, kind.version)
+    part = marker.parts.get(kind.name)
+    return None if part is None else part.made
 
 
 def named(recipes: Recipes, hierarchy: Hierarchy, levels: Iterable[str]) -> Recipes:

@@ -108,6 +108,10 @@ class Attribute:
         """This attribute, whose messages name it and its parts so."""
         return replace(self, renamed=label(self.name), parts=tuple([one.labelled(label) for one in self.parts]))
 
+    def without_rules(self) -> Self:
+        """This attribute, for values that may be stored although they break its rules."""
+        return replace(self, rules=NO_RULES, max_length=MAX_TEXT_CHARACTERS)
+
     def value_in(self, stored: Mapping[str, Value]) -> Value:
         """The value in stored attributes, under its name or else a former one; None without one."""
         if self.name in stored or not self.was:

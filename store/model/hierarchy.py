@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import Self
 
 from store.errors import BadInput, FaultList, quantity, shorten, shown, suggestion
-from store.model.attributes import MAX_TEXT_CHARACTERS, NUMBERS, Attribute, Kind, Value
+from store.model.attributes import NUMBERS, Attribute, Kind, Value
 from store.model.names import NAMES, with_changes
-from store.model.values import NO_RULES
 
 MAX_UNIQUE = 4  # attributes of a level, so that the largest edit of a node fits into a transaction
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
@@ -172,8 +171,7 @@ class Hierarchy:
     @cached_property
     def unique(self) -> dict[str, Attribute]:
         """The unique attributes of all levels by their names, without rules, which stored values may break."""
-        found = [one for level in self.levels.values() for one in level.unique]
-        return {one.name: replace(one, rules=NO_RULES, max_length=MAX_TEXT_CHARACTERS) for one in found}
+        return {one.name: one.without_rules() for level in self.levels.values() for one in level.unique}
 
     def level(self, name: str) -> Level:
         """The level of this name, present or in the table, in any case; raises BadInput, which lists the levels."""

@@ -14,6 +14,8 @@ from functools import partial
 
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, shorten
+from store.kinds.marker import made_of
+from store.kinds.registry import KINDS
 from store.kinds.unique import Holder, UniqueKind, UniqueValue
 from store.metadata.history import current_key
 from store.model.attributes import Attribute
@@ -22,7 +24,7 @@ from store.model.keys import id_key
 from store.model.names import NAMES, checked_name
 from store.model.paths import checked_segment, visible_key
 from store.model.records import Record, checked_id
-from store.reading import read_marker
+from store.reading import read_marker, tree_version
 from store.transfer.diff import bare_id
 from store.transfer.rows import AskedNodes, ImportPlan, NodesOf, Part, Rejection, Row, given_id
 
@@ -41,7 +43,8 @@ async def find_nodes(
             break
         if is_by_item:
             marker = await read_marker(store, hierarchy.name)
-            made = marker.made(UniqueKind.name) if marker else None
+            had_nodes = marker is not None or (await tree_version(store, hierarchy.name, reads)).number > 0
+            made = made_of(hierarchy.name, marker, KINDS[UniqueKind.name], had_nodes=had_nodes)
             items = await store.get([values[one].key(hierarchy, made) for one in left], reads, strong=True)
             holders = {one: Holder.of(item) for one, item in zip(left, items, strict=True) if item is not None}
             places = {one: holder.key(hierarchy.name) for one, holder in holders.items()}

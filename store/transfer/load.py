@@ -334,7 +334,7 @@ class _Import:
         await check_tree(self.store, self.plan.hierarchy, marker, tree)
         recipes = marker.recipes if marker else {}
         batches, late = Batches(recipes, diff, version, self.store, pruned), Late()
-        if recipe := recipes.get(UniqueKind.name):
+        if (recipe := recipes.get(UniqueKind.name)) and recipe.has_items:
             creations, late = await self._values.settle(recipe, diff, creations, batches)
         wanted: set[str] = set()  # parents with a child: the others have none, since its row was rejected or put off
         for creation in reversed(creations):

@@ -20,8 +20,8 @@ from msgspec.structs import asdict, replace
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import BadValue, CladeError, DamagedItem, NotFound, Rule, rfc3339, shorten
-from store.kinds.marker import Marker, marker_key
-from store.kinds.recipe import Recipe
+from store.kinds.marker import Marker, made_of, marker_key
+from store.kinds.registry import KINDS
 from store.kinds.unique import UniqueKind, UniqueValue
 from store.metadata.moves import Move, move_key
 from store.metadata.tree_version import TreeVersion
@@ -191,9 +191,8 @@ class EditRequest:
         keys = marker_key(hierarchy.name), tree_version_key(hierarchy.name)
         await overlay.read([*keys, *[key for value in values for key in value.keys], *others], self.reads)
         marker, version = Marker.of(hierarchy.name, overlay.item(keys[0])), overlay.item(keys[1])
-        made = marker.made(UniqueKind.name) if marker else None
-        if marker is None and not TreeVersion.of(hierarchy.name, version).number:  # there was never a node
-            made = Recipe(hierarchy.name, False, UniqueKind.version)
+        had_nodes = TreeVersion.of(hierarchy.name, version).number > 0
+        made = made_of(hierarchy.name, marker, KINDS[UniqueKind.name], had_nodes=had_nodes)
         return {value: value.key(hierarchy, made) for value in values}
 
     @property

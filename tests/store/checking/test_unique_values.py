@@ -114,7 +114,7 @@ async def marker(store: Store) -> Marker:
 
 
 async def made(store: Store, level: str = "PRODUCT") -> set[str]:
-    found = (await marker(store)).made("unique")
+    found = (await marker(store)).parts["unique"].made
     assert found is not None
     return {*found.level(level).numbers}
 
@@ -307,8 +307,8 @@ async def test_an_attribute_is_unique_once_a_repair_finds_no_value_twice(store: 
         """Look-ups by the attribute and these edits are refused, all others are not."""
         found = await marker(store)
         with pytest.raises(NotIndexed):
-            UniqueValue.of("shop", SKU, "A").key(SHOP, found.made("unique"))
-        assert UniqueValue.of("shop", NUMBER, 1).key(SHOP, found.made("unique"))
+            UniqueValue.of("shop", SKU, "A").key(SHOP, found.parts["unique"].made)
+        assert UniqueValue.of("shop", NUMBER, 1).key(SHOP, found.parts["unique"].made)
         before = await invariants.all_items(store)
         for one in edits:
             with pytest.raises(NotIndexed):
@@ -512,7 +512,7 @@ async def test_a_level_that_comes_after_a_renaming_shares_the_values(store: Stor
         await write(store, new, create("g/b", "PART", code="A"))
     await write(store, new, create("g/b", "PART", code="B"))
     assert await values(store) == {"sku#A": "g.a", "sku#B": "g.b"}
-    recipe = (await marker(store)).made("unique")
+    recipe = (await marker(store)).parts["unique"].made
     for attribute in (NEW, code):
         assert UniqueValue.of("shop", attribute, "B").key(new, recipe) == key_of(await item(store, "B"))
     assert await findings(store, new) == []
@@ -567,7 +567,7 @@ async def test_two_attributes_that_become_one_share_their_values_after_a_repair(
     apart, one = shop(PRODUCT=[SKU], VARIANT=[code]), shop(PRODUCT=[SKU], VARIANT=[replace(SKU, was=("code",))])
     await write(store, apart, create("g", "GROUP"), create("g/p", sku="A"), create("g/p/v", "VARIANT", code="A"))
     with pytest.raises(NotIndexed):
-        UniqueValue.of("shop", SKU, "A").key(one, (await marker(store)).made("unique"))
+        UniqueValue.of("shop", SKU, "A").key(one, (await marker(store)).parts["unique"].made)
     assert (twice("g/p/v", "g/p"), False) in await repaired(store, one)
     await write(store, one, update("g/p/v", sku=None))
     assert all(is_fixed for _, is_fixed in await repaired(store, one))

@@ -5,15 +5,13 @@ that another node has is not taken from it. The items of `TreeProbe` have lineag
 trees that are searched by themselves.
 """
 
-from store.errors import AlreadyExists
 from store.kinds.kind import Located, NodeKind
 from store.kinds.lineage import STEP, Moves, id_hash
 from store.kinds.recipe import LevelRecipe, Recipe, number_names
 from store.kinds.registry import KINDS
 from store.kinds.words import is_by_tree, leads
 from store.model.hierarchy import Hierarchy, Level
-from store.model.keys import Path
-from store.model.records import Item, Record
+from store.model.records import Item
 
 NOTE = "note"  # the attribute of which items are made, and the part of a recipe
 
@@ -49,9 +47,6 @@ class Probe(NodeKind):
 
     def owner(self, item: Item) -> str | None:
         return str(item["sk"]) if str(item["pk"]).startswith(f"{self.name}/") else None
-
-    def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> AlreadyExists:
-        return AlreadyExists(f"Another node has the {self.name} of {item['sk']}.")
 
 
 class TreeProbe(Probe):
