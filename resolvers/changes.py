@@ -133,10 +133,10 @@ def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iter
     if grants is None or all(grants.may_read(hierarchy, path) for path in seen):
         yield Change(
             entry.event.value, entry.id, format_path(own), entry.level, entry.revision, at, entry.source, entry.target,
-            entry.event in (Event.MOVED, Event.DELETED) and not entry.alone,
+            entry.event in (Event.MOVED, Event.DELETED, Event.RESTORED) and not entry.alone,
         )  # fmt: skip
-    elif entry.event is Event.DELETED:
-        yield from _change_at(grants, tree, entry, at, Event.DELETED, own)
+    elif entry.event in (Event.DELETED, Event.RESTORED):
+        yield from _change_at(grants, tree, entry, at, entry.event, own)
     elif entry.event is Event.MOVED and not is_reordered:
         yield from _change_at(grants, tree, entry, at, Event.DELETED, places[0])
         yield from _change_at(grants, tree, entry, at, Event.CREATED, places[1])

@@ -3,7 +3,7 @@ moves that take more than one transaction, for callers who may read both of thei
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -22,11 +22,10 @@ from resolvers.lists.arguments import (
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.request import Request
 from resolvers.session.scheduler import outcome_of
-from store.metadata.history import Tombstone, deleted_record, former_key, revisions, with_revision
+from store.metadata.history import deleted_record, former_key, gone_of, revisions, with_revision
 from store.metadata.moves import Move, move_key
-from store.metadata.tree_version import ActiveMoveRef, TreeVersion
-from store.model.decoding import decoded
-from store.model.keys import id_key, revision_key, tree_key
+from store.metadata.tree_version import TreeVersion
+from store.model.keys import Key, id_key, revision_key, tree_key
 from store.model.records import Item, Record
 from store.reading import active_moves, recent_moves
 
@@ -35,11 +34,12 @@ _ID = re.compile(r"[0-9a-f]{1,64}")
 
 @dataclass(frozen=True)
 class DeletedNode:
-    """The last state of a deleted node, at its last path; when it was deleted, and by whom."""
+    """The last state of a deleted node, at its last path; when and by whom it was deleted, with so many descendants."""
 
     record: Record
     at: str
     by: str | None
+    descendants: int
 
 
 async def read_histories(request: Request, asked: Sequence[Asked]) -> list[Page | Exception]:
@@ -99,11 +99,12 @@ async def find_deleted(request: Request, node_id: str) -> DeletedNode | None:
     """The deleted node of an id, None for an unknown id and a node that exists."""
     request.budget.spend_nodes(1)
     item = await request.state.item(id_key(node_id))
-    if item is None or "deleted" not in item or not _may_see_item(request, item):
+    if item is None or (found := gone_of(item)) is None or not _may_see_item(request, item):
         return None
-    found = decoded(item, Tombstone)
     version = await request.state.item(revision_key(node_id, found.revision))
-    return None if version is None else DeletedNode(deleted_record(found, version), found.deleted, found.deleted_by)
+    if version is None:
+        return None
+    return DeletedNode(deleted_record(found, version), found.deleted, found.deleted_by, found.below)
 
 
 def _may_see_item(request: Request, item: Item) -> bool:
@@ -119,7 +120,7 @@ async def find_move(request: Request, move_id: str) -> Move | None:
     key = move_key(move_id)
     item = (await request.state.strong_items([key]))[key]
     move = None if item is None else Move.of(item)
-    if move is None or not _may_see_move(request, move.running):
+    if move is None or not _may_see_move(request, move):
         return None
     request.state.show_moves([move])
     return move
@@ -138,15 +139,19 @@ async def list_moves(request: Request, hierarchy: str, arguments: ConnectionArgu
         versions = await request.state.versions_of({tree_key(hierarchy, top) for top in tops})
         raise_first_error(versions.values())
         named = {ref for one in versions.values() if isinstance(one, TreeVersion) for ref in one.moves}
-        seen = [ref for ref in named if _may_see_move(request, ref)]
+        seen = [ref for ref in named if _may_see_all(request, ref.ends)]
         running = (await active_moves(request.store, seen, request.reads)).moves
         moves = sorted(running, key=attrgetter("id"), reverse=True)
-    shown = [move for move in moves if _may_see_move(request, move.running)][: arguments.size]
+    shown = [move for move in moves if _may_see_move(request, move)][: arguments.size]
     request.budget.spend_nodes(len(shown))
     request.state.show_moves(shown)
     return shown
 
 
-def _may_see_move(request: Request, move: ActiveMoveRef) -> bool:
+def _may_see_move(request: Request, move: Move) -> bool:
     """Whether the caller may read both ends of a move."""
-    return all(may_read(request.grants, end) for end in move.ends)
+    return _may_see_all(request, (move.former, *move.running.ends))
+
+
+def _may_see_all(request: Request, keys: Iterable[Key]) -> bool:
+    return all(may_read(request.grants, key) for key in keys)

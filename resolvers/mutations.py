@@ -28,6 +28,7 @@ from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.positions import Position
 from store.writing.reads import Rights
+from store.writing.restore import Restore
 from store.writing.writer import Writer
 
 
@@ -46,7 +47,7 @@ class CallerRights(Rights):
     def check(self, edit: Edit) -> None:
         caller, name, path = self._caller, edit.hierarchy.name, edit.path
         target = edit.target if isinstance(edit, Move) else path
-        if isinstance(edit, Create | Move) and UNUSABLE not in target[:-1]:
+        if isinstance(edit, Create | Move | Restore) and UNUSABLE not in target[:-1]:
             if target[-1] == UNUSABLE:
                 check_put_child(caller, name, target[:-1])
             else:
@@ -63,6 +64,10 @@ class CallerRights(Rights):
                 check_reorder(caller, name, target)
             case Delete(policy=Policy.REPARENT) if path != NOWHERE:
                 check_writable(caller, name, path[:-1], "let its children take its place")
+
+    def check_unique(self, hierarchy: str, label: str) -> None:
+        action = f"restore nodes with {label}, since no other node may have its value"
+        check_writable(self._caller, hierarchy, (), action)
 
 
 def enabled_writer(request: Request) -> Writer:

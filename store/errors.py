@@ -235,6 +235,15 @@ class Unavailable(CladeError):
     code = "UNAVAILABLE"
 
 
+class IndexBehind(Unavailable):
+    """An index is behind the table, so that not all nodes of a deletion are known."""
+
+    @classmethod
+    def of(cls, node_id: str) -> Self:
+        """The error of the restore of a node."""
+        return cls(f"The index of the table is behind, so not all nodes below {node_id} are known; retry later.")
+
+
 class Uncertain(Unavailable):
     """A change may or may not have been made: the store's answer was lost, and a read cannot settle it.
 

@@ -13,6 +13,7 @@ from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, CursorExpired, DamagedItem
 from store.kinds.marker import Marker, marker_key
+from store.metadata.history import gone_ranges
 from store.metadata.moves import PARTITION, Move, move_key
 from store.metadata.tree_version import ActiveMoveRef, Event, LogEntry, Transaction, TreeVersion, decode_moves
 from store.model.decoding import decoded
@@ -22,9 +23,11 @@ from store.model.keys import (
     KeyRange,
     first_rank,
     hierarchy_of,
+    just_after,
     last_segment,
     log_key,
     node_key,
+    prefix_end,
     tree_version_key,
 )
 from store.model.paths import parse_path
@@ -97,6 +100,32 @@ class Pages:
             self._rest = self._rest.before(last) if self._reverse else self._rest.after(last)
         await asyncio.sleep(0)
         return page
+
+
+def index_may_lag(store: Store) -> bool:
+    """Whether the indexes of a store may be behind its table."""
+    return not store.is_embedded
+
+
+async def gone_items(
+    store: Store, parent: str, key: str, reads: ReadUsage, *, after: str | None = None
+) -> AsyncIterator[Item]:
+    """The tombstones of a deletion at and below a key, or behind a later one of these, in key order, as the index has
+    them; `parent` is that of one of them.
+    """
+    lo = key if after is None else just_after(after)
+    streams = [_items(store, one, reads) for one in gone_ranges(parent, lo, prefix_end(key))]
+    heads = [await anext(stream, None) for stream in streams]
+    while ahead := [(cast(str, head["rank"]), part) for part, head in enumerate(heads) if head is not None]:
+        part = min(ahead)[1]
+        yield cast(Item, heads[part])
+        heads[part] = await anext(streams[part], None)
+
+
+async def _items(store: Store, key_range: KeyRange, reads: ReadUsage) -> AsyncIterator[Item]:
+    async for page in Pages(store, key_range, reads, strong=False):
+        for item in page:
+            yield item
 
 
 async def stored_items(store: Store, keys: Collection[Key], reads: ReadUsage) -> AsyncIterator[tuple[Key, Item | None]]:
@@ -247,7 +276,7 @@ class RecentChange:
             change.places.extend(
                 [(key, first_rank(entry.level, last_segment(*key)) if is_new else None) for key in keys]
             )
-            if entry.event is Event.DELETED or entry.source != entry.target:
+            if entry.event in (Event.DELETED, Event.RESTORED) or entry.source != entry.target:
                 change.subtrees.extend(keys)
         change.places.extend([(logged_key(partition, name), rank) for name, rank in log.ranks.items()])
         return change

@@ -62,7 +62,7 @@ _OF_LISTS = "Level Connection Edge OrderBy OrderField Condition ChildrenConditio
 _OF_EDITS = "Attributes By Destination Position Edit".split()
 _OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes")
-_VERBS, _LATER_VERBS = "Create Update Move Delete".split(), "Copy Merge Release Restore".split()
+_VERBS, _LATER_VERBS = "Create Update Move Delete Restore".split(), "Copy Merge Release".split()
 
 
 def served(names: str | None = None) -> list[type[Node]]:

@@ -172,6 +172,7 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
         "path": field(lambda found, info: found.record.path_text, Path, "Path at its deletion."),
         "level": field(level, enums.level | None, "Level of the node; null for a level that no class defines."),
         "deleted_at": field(attribute_of("at"), DateTime, "Time of its deletion, in UTC."),
+        "descendant_count": field(attribute_of("descendants"), int, "Number of descendants deleted with it."),
         "deleted_by": field(attribute_of("by"), str | None, "Caller that deleted it; null if unknown."),
         "last_revision": field(last, NodeRevision | None, "Its content at its deletion."),
     }
@@ -194,6 +195,7 @@ _CHANGE_EVENT = enum_class(
         "UPDATED": ("UPDATED", "The names or attributes of a node were changed."),
         "MOVED": ("MOVED", "A node was moved or renamed, or its place among its siblings changed."),
         "DELETED": ("DELETED", "A node was deleted."),
+        "RESTORED": ("RESTORED", "The deletion of a node was undone."),
     },
     "The kinds of changes.",
 )
@@ -212,7 +214,7 @@ def _feed_type(enums: HierarchyEnums) -> Any:
         ("from", "source", Path | None, "Path before a move; equal to `to` if only the order changed."),
         ("to", "target", Path | None, "Path after a move."),
         ("withDescendants", "with_descendants", bool,
-         "Whether the change includes all descendants: true for moves, and for deletions other than REPARENT."),
+         "Whether the change includes all descendants: true for moves, restores, and deletions other than REPARENT."),
     ]  # fmt: skip
     fields = {f"{part}_": field(attribute_of(part), kind, text, name=name) for name, part, kind, text in parts}
     change: Any = object_type("TreeChange", "A change of one node.", fields)
@@ -248,7 +250,7 @@ def move_type(enums: HierarchyEnums) -> Any:
     parts: list[tuple[str, Callable[..., Any], Any, str]] = [
         ("id", attribute_of("id"), strawberry.ID, "ID of the move."),
         ("hierarchy", attribute_of("hierarchy"), enums.hierarchy, "Name of the node's hierarchy."),
-        ("from", lambda move, info: _path(move.source), Path, "Path of the node before."),
+        ("from", lambda move, info: _path(move.former), Path, "Path of the node before."),
         ("to", lambda move, info: _path(move.target), Path | None, "Path of the node after; null for a deletion."),
         ("state", lambda move, info: _MOVE_STATE(move.state.value), _MOVE_STATE, "Progress of the move."),
         ("reason", attribute_of("reason"), str | None, "Reason of the failure; null unless UNDONE."),
@@ -259,7 +261,7 @@ def move_type(enums: HierarchyEnums) -> Any:
         ("changedBy", attribute_of("changed_by"), str | None, "Caller that started it; null if unknown."),
     ]
     fields = {f"{name}_": field(resolve, kind, text, name=name) for name, resolve, kind, text in parts}
-    return object_type("SubtreeMove", "A move, rename or deletion that takes more than one transaction.", fields)
+    return object_type("SubtreeMove", "A move, rename, deletion or restore of more than one transaction.", fields)
 
 
 def move_fields(enums: HierarchyEnums, move: Any) -> Fields:

@@ -28,6 +28,7 @@ from store.writing.edit import NOWHERE, UNUSABLE, Edit, Named
 from store.writing.edit_many import MAX_EDITS, EditMany
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.positions import Position, Side
+from store.writing.restore import Restore
 
 NONE = "none"
 """The field of the attributes of a level without any: GraphQL has no input without fields."""
@@ -66,7 +67,8 @@ class MutationInputs:
         attributes = [one for level in hierarchy.levels.values() for one in level.attributes.values()]
         self._numbers = {one.name: one for one in attributes if one.takes_amounts}
         self.types: Mapping[str, Any] = _types(cls, self._attributes(cls), self._addition(cls))
-        verbs = {verb: (made | None, f"As {verb}{cls.prefix}{cls.title}.") for verb, made in self.types.items()}
+        several = {verb: made for verb, made in self.types.items() if verb != "restore"}
+        verbs = {verb: (made | None, f"As {verb}{cls.prefix}{cls.title}.") for verb, made in several.items()}
         self.edit: Any = input_type(f"{cls.prefix}{cls.title}Edit", "One of several edits.", verbs, one_of=True)
 
     def _attributes(self, cls: type[Node]) -> Any:
@@ -148,11 +150,7 @@ class MutationInputs:
         names, side = [self._named(given["node"], "node", faults)], None
         if to is None and key is None and position is None:
             faults.add(BadValue("The move changes nothing; give to, key or position.", Rule.REQUIRED))
-        if to is not None and to.get("parent") is not None:
-            names.append(self._named(to["parent"], "to", faults))
-        elif to is not None and to.get("root") is not True:
-            faults.add(BadValue("to is no place; give a parent, or root: true.", Rule.REQUIRED).at("to"))
-            names.append(Named("to"))
+        names += self._destination(to, faults)
         if position is not None:
             side = next((one for one in Side if position.get(one.value) not in (None, False)), None)
             if side is None:
@@ -174,6 +172,25 @@ class MutationInputs:
         node, expected = self._named(given["node"], "node", faults), _expected(given, faults)
         policy = Policy(given["policy"].value)
         return Delete(self._hierarchy, NOWHERE, policy, expected, names=[node], faults=faults.errors)
+
+    def restore(self, given: Any) -> Edit:
+        """The undo of a deletion."""
+        faults, key = FaultList(), given.get("key")
+        names = [Named("id", id=str(given["id"])), *self._destination(given.get("to"), faults)]
+        path = () if key is None else (_key(key, faults, is_new=True),)
+        to_root = given.get("to") is not None and len(names) == 1
+        return Restore(self._hierarchy, path, str(given["id"]), to_root=to_root, names=names, faults=faults.errors)
+
+    def _destination(self, to: Any, faults: FaultList) -> list[Named]:
+        """The parent of a new place of a node, none where it is made a root."""
+        if to is None:
+            return []
+        if to.get("parent") is not None:
+            return [self._named(to["parent"], "to", faults)]
+        if to.get("root") is True:
+            return []
+        faults.add(BadValue("to is no place; give a parent, or root: true.", Rule.REQUIRED).at("to"))
+        return [Named("to")]
 
     def _named(self, given: Any, field: str, faults: FaultList) -> Named:
         """A node by its path, its id or a unique value; by none, with a fault, where they can be none."""
@@ -334,6 +351,11 @@ def _types(cls: type[Node], attributes: Any, addition: Any) -> dict[str, Any]:
             **node,
             "policy": (DeletePolicy, "Effect on the children.", DeletePolicy.REFUSE),
             **revision,
+        }),
+        "restore": ("A deleted node to bring back, with all that its deletion removed below it.", {
+            "id": (strawberry.ID, "ID."),
+            "to": (place | None, "New parent; by default its former one."),
+            "key": (str | None, "New key."),
         }),
     }  # fmt: skip
     return {

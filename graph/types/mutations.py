@@ -1,4 +1,6 @@
-"""Mutations of every hierarchy, named after its interface: create, update, move, delete; and several edits at once."""
+"""Mutations of every hierarchy, named after its interface: create, update, move, delete, restore; and several edits at
+once.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +32,7 @@ _VERBS = {
     "update": "Update a node's names and attributes.",
     "move": "Move a node with its subtree: to another parent, key or position. Former paths are redirected.",
     "delete": "Delete a node; its revisions are kept.",
+    "restore": "Undo the deletion of a node, with all that it removed below it.",
 }
 _WRITE_PLAN: Any = object_type(
     "WritePlan",
@@ -131,8 +134,9 @@ class Mutations:
         fields: Fields = {"node": field(_node, node | None, f"{written}; null for a dry run or faults.")}
         if verb in ("move", "delete"):
             parent = "Former parent as it is now; null for a root, a dry run or faults."
-            large = "The large move, if one transaction is too small for it; else null."
             fields["previous_parent"] = field(_previous_parent, node | None, parent)
+        if verb in ("move", "delete", "restore"):
+            large = "The large move, if one transaction is too small for it; else null."
             fields["move"] = field(_large_move, self._move | None, large)
         return self._type_of(name, fields)
 

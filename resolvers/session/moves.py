@@ -65,10 +65,10 @@ class RunningMoves:
         self.trees |= {end.pk for end in ends}
         self._partitions |= {move_id: moves[move_id].partitions for move_id in committed}
         for move_id, has_committed in committed.items():
-            _, source, target = moves[move_id]
-            hidden = source if has_committed else target
+            ref = moves[move_id]
+            hidden = ref.hidden(has_committed=has_committed)
             self.hidden += (hidden,) if hidden is not None else ()
-            self.moved += ((source, target),) if has_committed and target is not None else ()
+            self.moved += ((ref.source, ref.target),) if has_committed and ref.target and not ref.is_restore else ()
         self.committed |= committed
         self.on_load(self)
 

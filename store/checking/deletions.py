@@ -11,13 +11,13 @@ from typing import cast
 
 from store.checking.findings import Finding, Fix, mismatch, path_text, value_text
 from store.engine import ReadUsage, Store
-from store.metadata.history import DELETION, GONE_PARTS, Tombstone, deletion_of
+from store.metadata.history import DELETION, Tombstone, deletion_of
 from store.model.attributes import Value
 from store.model.decoding import problem_of
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Index, KeyRange, id_key, prefix_end
+from store.model.keys import id_key
 from store.model.records import Item, condition_holds, is_id, key_of
-from store.reading import Pages
+from store.reading import gone_items
 
 
 @dataclass
@@ -92,7 +92,7 @@ class DeletionCheck:
                 stack[-1].kids, stack[-1].below = stack[-1].kids + 1, stack[-1].below + 1 + one.below
             return one
 
-        async for item in self._listed(top):
+        async for item in gone_items(self._store, str(top["parent"]), str(top["key"]), self._reads):
             ids = [_id(one.item) for one in stack]
             if item.get("under") in ids and _id(item) not in ids:  # of the others a parent has come back
                 while ids.pop() != item["under"]:
@@ -100,22 +100,6 @@ class DeletionCheck:
                 stack.append(_Counted(item))
         while stack:
             yield closed()
-
-    async def _listed(self, top: Item) -> AsyncIterator[Item]:
-        """The tombstones of a deletion at and below the key of one, in key order, from all its partitions."""
-        key, whole = cast(str, top["key"]), f"gone/{deletion_of(top)}"
-        parts = [whole] if top["parent"] == whole else [f"{whole}/{part}" for part in range(GONE_PARTS)]
-        streams = [self._range(KeyRange(Index.BY_PARENT, part, key, prefix_end(key))) for part in parts]
-        heads = [await anext(stream, None) for stream in streams]
-        while ahead := [(cast(str, head["rank"]), part) for part, head in enumerate(heads) if head is not None]:
-            part = min(ahead)[1]
-            yield cast(Item, heads[part])
-            heads[part] = await anext(streams[part], None)
-
-    async def _range(self, key_range: KeyRange) -> AsyncIterator[Item]:
-        async for page in Pages(self._store, key_range, self._reads, strong=False):
-            for item in page:
-                yield item
 
 
 def _id(item: Item) -> str:

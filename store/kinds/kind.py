@@ -106,6 +106,10 @@ class NodeKind(ABC):
         """Why a node may not be written so with a class while items are made by a recipe, None where it may."""
         return None
 
-    def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> Fault:
-        """The fault of a node whose item another one has, with the path of that; None where that is not told."""
+    def taken(
+        self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None, way: str = "choose another"
+    ) -> Fault:
+        """The fault of a node whose item another one has, with the path of that, None where that is not told, and the
+        `way` out.
+        """
         return AlreadyExists(f"Another node has the {self.name} of {record.id}.")

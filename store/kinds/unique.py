@@ -152,10 +152,12 @@ class UniqueKind(NodeKind):
     def label(self, hierarchy: Hierarchy | None, record: Record | None, item: Item) -> str:
         return " ".join(_named(hierarchy, record, item)[1:])
 
-    def taken(self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None) -> Taken:
+    def taken(
+        self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None, way: str = "choose another"
+    ) -> Taken:
         name, label, text = _named(hierarchy, record, item)
         place = "another node" if holder is None else shorten(format_path(holder))
-        return Taken(f"{text} is the {label} of {place}; choose another.").at("attributes", name)
+        return Taken(f"{text} is the {label} of {place}; {way}.").at("attributes", name)
 
 
 def given_values(hierarchy: Hierarchy, level: str, values: Mapping[str, Value]) -> list[UniqueValue]:

@@ -18,7 +18,12 @@ and id records tell an edit that other nodes may have been at a path.
 Tombstones of one deletion are one partition of `by_parent`, in the order of the tree: `parent` is `gone/<deletion>`,
 `rank` the key. `under` is the id of the parent, `place` a rank that was given by hand; `kids` and `below` are the
 numbers of children and descendants that were deleted with the node. Those of a large deletion are in eight partitions,
-since one takes 1,000 writes a second. A tombstone that a repair writes is of no deletion, and has none of this.
+since one takes 1,000 writes a second. A tombstone that a repair writes is of no deletion, and has none of this. Who
+brings a node back by its id lowers the `kids` of its parent, if that is still of the same deletion: so a restore
+notices where an index that is behind the table lacks a node.
+
+While a large restore runs, the id record of a node that it has copied has the tombstone that it replaced in `was`, for
+the case that the restore is undone.
 """
 
 import re
@@ -32,10 +37,10 @@ from msgspec.structs import replace
 
 from store.errors import DamagedItem
 from store.model.attributes import Value
-from store.model.decoding import Number, Partition, SortKey, Time, decoded
+from store.model.decoding import Count, Number, Partition, SortKey, Time, decoded
 from store.model.keys import Index, Key, KeyRange, Path, depth_of, id_key, last_segment, revision_key
 from store.model.ranks import is_manual
-from store.model.records import Change, Item, Put, Record, derived_id
+from store.model.records import Change, Condition, Item, Put, Record, derived_id
 
 REDIRECTS = "alias"  # begins their partitions
 ASIDE = "~clade-aside-"  # between the key of a node that is put aside and a random text
@@ -64,6 +69,35 @@ class Tombstone(_Place, kw_only=True):
     revision: Number
     above: list[str]
     deleted_by: str | None = None
+
+
+class Gone(Tombstone, kw_only=True):
+    """A tombstone with its place in its deletion, which has no `parent` where it is of none."""
+
+    parent: str | None = None
+    under: str | None = None
+    place: str | None = None
+    kids: Count = 0
+    below: Count = 0
+
+    @property
+    def id(self) -> str:
+        return self.pk.removeprefix("id#")
+
+    @property
+    def former(self) -> Key:
+        """The key of the node at its deletion."""
+        return Key(self.tree, self.key)
+
+    @property
+    def deletion(self) -> str | None:
+        """The id of its deletion."""
+        return _deletion(self.parent)
+
+    @property
+    def when(self) -> Condition:
+        """The condition that it still is the tombstone of its node."""
+        return {"deleted": self.deleted, "parent": self.parent}
 
 
 class Revision(_Place, kw_only=True):
@@ -125,7 +159,7 @@ def revision_item(record: Record) -> Item:
     }  # fmt: skip
 
 
-class Gone(Struct, frozen=True):
+class Removal(Struct, frozen=True):
     """The place of a node in a deletion, whose tombstones are in so many `parts`; the ids of its parent, unless it is a
     root, and itself are the last of `line`. `kids` and `below` children and descendants are deleted with it.
     """
@@ -142,7 +176,7 @@ class Gone(Struct, frozen=True):
         return whole if self.parts == 1 else f"{whole}/{crc32(node_id.encode()) % self.parts}"
 
 
-def tombstone_item(record: Record, at: str, by: str | None, gone: Gone) -> Item:
+def tombstone_item(record: Record, at: str, by: str | None, gone: Removal) -> Item:
     """The item that replaces the id record of a deleted node."""
     item = id_item_at(record.id, *shown_key(record.key))
     return {
@@ -155,9 +189,49 @@ def tombstone_item(record: Record, at: str, by: str | None, gone: Gone) -> Item:
 
 def deletion_of(item: Item) -> str | None:
     """The deletion of a tombstone, None where there is none."""
-    parent = item.get("parent")
+    return _deletion(item.get("parent"))
+
+
+def _deletion(parent: Value) -> str | None:
     found = _GONE.fullmatch(parent) if isinstance(parent, str) else None
     return found[1] if found else None
+
+
+def gone_ranges(parent: str, lo: str, hi: str) -> list[KeyRange]:
+    """The ranges of tombstones between two keys, in all partitions of the deletion of one with this `parent`."""
+    whole = f"gone/{_deletion(parent)}"
+    parts = [whole] if parent == whole else [f"{whole}/{part}" for part in range(GONE_PARTS)]
+    return [KeyRange(Index.BY_PARENT, part, lo, hi) for part in parts]
+
+
+def gone_of(item: Item | None) -> Gone | None:
+    """The tombstone in an id record, None without one and for that of a node that exists; raises DamagedItem."""
+    return None if item is None or item.get("deleted") is None else decoded(item, Gone)
+
+
+def copied_id_item(record: Record, was: Item) -> Item:
+    """The id record of a node that a large restore copies, in the place of its tombstone `was`."""
+    return {**id_item(record), "was": cast(Value, was)}
+
+
+def was_gone(item: Item | None, deletion: str | None) -> Item | None:
+    """The tombstone that a large restore of a deletion has replaced by this id record, None where it is none."""
+    was = None if item is None else item.get("was")
+    return was if isinstance(was, dict) and deletion is not None and deletion_of(was) == deletion else None
+
+
+def without_child(parent: Item | None, gone: Gone) -> list[Change]:
+    """The change of a parent's id record where one child comes back alone that was deleted with it."""
+    for found, name in ((parent, "kids"), (was_gone(parent, gone.deletion), "was")):
+        if parent is not None and found is not None and deletion_of(found) == gone.deletion is not None:
+            kids = found.get("kids")
+            if isinstance(kids, int) and kids > 0:
+                lowered: Item = {**found, "kids": kids - 1}
+                new = lowered if name == "kids" else {**parent, "was": cast(Value, lowered)}
+                return [
+                    Put(new, {"deleted": parent.get("deleted"), "parent": parent.get("parent"), name: parent[name]})
+                ]
+    return []
 
 
 def line_to(record: Record, line: Sequence[str], top: Key) -> list[str]:
@@ -226,6 +300,15 @@ def redirect_item(record: Record) -> Item:
 def redirect_of_moved(record: Record) -> list[Change]:
     """The change of the redirect at the path that a node leaves by a move."""
     return [Put(redirect_item(record))] if shown_key(record.key) == record.key else []
+
+
+def redirect_of_restored(record: Record, gone: Gone, found: Item | None) -> list[Change]:
+    """The change of the redirect at the last path of a deleted node that comes to another one, unless it is that of
+    another node, which left the path later.
+    """
+    if record.key == gone.former or (found is not None and found.get("id") != record.id):
+        return []
+    return [Put({**redirect_key(gone.former)._asdict(), "id": record.id})]
 
 
 def redirected_id(item: Item | None) -> str | None:

@@ -1,5 +1,5 @@
-"""Large moves as stored: the record of a move or deletion of more than one transaction, at `pk` = `moves`, and the
-waits between its steps.
+"""Large moves as stored: the record of a move, deletion or restore of more than one transaction, at `pk` = `moves`, and
+the waits between its steps.
 
 Only its state determines what is visible: before the commit the subtree is at its source, afterwards at its target, or
 deleted. The copies at the other end are hidden.
@@ -12,7 +12,7 @@ from typing import Self
 
 from msgspec import Struct, to_builtins
 
-from store.metadata.history import shown_key
+from store.metadata.history import Gone, shown_key
 from store.metadata.tree_version import ActiveMoveRef
 from store.model.decoding import Count, Number, Partition, SortKey, Time, decoded
 from store.model.keys import Key, hierarchy_of
@@ -34,8 +34,24 @@ class MoveState(StrEnum):
     UNDONE = "UNDONE"
 
 
+class Deleted(Struct, frozen=True):
+    """A deleted subtree that is restored: the key of its top at its deletion, the `parent` of the tombstone there, and
+    the `rank` that the top gets.
+    """
+
+    pk: Partition
+    sk: SortKey
+    parent: str
+    rank: str
+
+    @property
+    def key(self) -> Key:
+        return Key(self.pk, self.sk)
+
+
 class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
-    """A move of the subtree at `source` to `target`; None: a deletion of the subtree.
+    """A move of the subtree at `source` to `target`; None: a deletion of the subtree. A restore has one key for both:
+    where the subtree comes to; `gone` says where it was.
 
     Of its `nodes`, `written` have been copied, or swept after the commit, up to the sort key `cursor` of the source;
     `shape` counts those copied by level and depth. The process that runs it has the lease until `lease`, in seconds
@@ -64,10 +80,13 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     redirects: bool = True
     is_logged: bool = True
     line: list[str] = []
+    gone: Deleted | None = None
 
     def __post_init__(self) -> None:
         if (self.to_pk is None) is not (self.to_sk is None):
             raise ValueError("Expected both `to_pk` and `to_sk`, or none of them")
+        if (self.gone is not None) is not (self.source == self.target):
+            raise ValueError("Expected `gone` where both keys are the same, and only there")
 
     @classmethod
     def of(cls, item: Item) -> "Move":
@@ -88,6 +107,11 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     @property
     def target(self) -> Key | None:
         return None if self.to_pk is None or self.to_sk is None else Key(self.to_pk, self.to_sk)
+
+    @property
+    def former(self) -> Key:
+        """The key of the subtree before: of a restore, at its deletion."""
+        return self.source if self.gone is None else self.gone.key
 
     @property
     def key(self) -> Key:
@@ -115,7 +139,7 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     @property
     def hidden(self) -> Key | None:
         """The top of the subtree that is hidden while the move runs."""
-        return self.source if self.has_committed else self.target
+        return self.running.hidden(has_committed=self.has_committed)
 
     def led(self, key: Key) -> Key | None:
         """The key at which a node is visible whose id record holds `key`; None where it is deleted."""
@@ -133,14 +157,18 @@ def new_move(
     *,
     redirects: bool = True,
     is_logged: bool = True,
+    gone: Gone | None = None,
 ) -> Move:
-    """The record of a move of a subtree that starts `now`, in seconds since 1970, which is `at` as text."""
+    """The record of a move of a subtree that starts `now`, in seconds since 1970, which is `at` as text; of a restore
+    of a node with the tombstone `gone`, `top` is as it will be.
+    """
     move_id = new_move_id(now)
     to_pk, to_sk = (None, None) if target is None else target
     return Move(
         id=move_id, from_pk=top.pk, from_sk=top.sk, to_pk=to_pk, to_sk=to_sk, top_id=top.id, state=MoveState.COPYING,
-        nodes=top.subtree_size, written=0, epoch=1, lease=now + LEASE_SECONDS, started_at=at, changed_by=by,
-        redirects=redirects, is_logged=is_logged,
+        nodes=top.subtree_size if gone is None else 1 + gone.below, written=0, epoch=1, lease=now + LEASE_SECONDS,
+        started_at=at, changed_by=by, redirects=redirects, is_logged=is_logged,
+        gone=None if gone is None else Deleted(gone.tree, gone.key, gone.parent or "", top.rank),
     )  # fmt: skip
 
 

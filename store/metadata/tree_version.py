@@ -36,11 +36,21 @@ LAYOUT_KEY = Key("!", "layout")  # not that of a hierarchy, whose names begin wi
 
 
 class ActiveMoveRef(NamedTuple):
-    """A running move: its id, and the tops of the subtree at its source and target; a deletion has no target."""
+    """A running move: its id, and the tops of the subtree at its source and target; a deletion has no target, and of
+    the restore of a deletion both are the same.
+    """
 
     id: str
     source: Key
     target: Key | None
+
+    @property
+    def is_restore(self) -> bool:
+        return self.source == self.target
+
+    def hidden(self, *, has_committed: bool) -> Key | None:
+        """The top of the subtree that is hidden while it runs."""
+        return self.target if not has_committed else None if self.is_restore else self.source
 
     @property
     def ends(self) -> tuple[Key, ...]:
@@ -62,7 +72,8 @@ class ActiveMoveRef(NamedTuple):
     def refusal(self, key: Key) -> str:
         """The message for a write at a key that `meets` the move; the other end may be hidden."""
         end = next((top for top in self.ends if top.holds(key) or key.holds(top)), self.source)
-        path, verb = shorten(format_path(path_of(*end))), "deleted" if self.target is None else "moved"
+        verb = "restored" if self.is_restore else "deleted" if self.target is None else "moved"
+        path = shorten(format_path(path_of(*end)))
         moving = f"{path} is being {verb} with all below it" if end == self.source else f"A subtree is moved to {path}"
         return f"{moving}; try again when the move {self.id} has ended."
 
@@ -242,6 +253,7 @@ class Event(StrEnum):
     UPDATED = "UPDATED"
     MOVED = "MOVED"
     DELETED = "DELETED"
+    RESTORED = "RESTORED"
 
 
 class LogEntry(NamedTuple):
@@ -249,7 +261,7 @@ class LogEntry(NamedTuple):
 
     `sk` is its key without the log's partition: of a node `#NE#`, of a root in its hierarchy's log `#US#`. A move has
     the paths of its source and target, and is in the logs of both trees; with equal paths only the order among siblings
-    changed. A move or deletion includes all descendants unless it is `alone`.
+    changed. A move, deletion or restore includes all descendants unless it is `alone`.
     """
 
     event: Event

@@ -19,7 +19,7 @@ from store.kinds.conditional import Waiting, keys_of
 from store.kinds.items import item_changes, removals, removed
 from store.kinds.kind import Located
 from store.kinds.marker import Recipes
-from store.metadata.history import Gone, id_item_at, revision_item
+from store.metadata.history import Removal, id_item_at, revision_item
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, changed_counts, level_at_depth
 from store.model.keys import (
     Key,
@@ -210,7 +210,7 @@ class Batches:
         self._count(record.level, record.depth, -1)
         self._batch.entries.append(LogEntry(Event.DELETED, record.sk, record.id, record.level, record.revision))
         line = [self._ancestors[0].record.id, record.id]
-        gone = Gone(self._pruned.deletion, line, *self._pruned.remove(record.sk))
+        gone = Removal(self._pruned.deletion, line, *self._pruned.remove(record.sk))
         self._batch.changes += node_removed(record, self._batch.at, None, gone, has_redirects=self._has_redirects)
 
     def _finish(self) -> Iterator[Batch]:

@@ -440,7 +440,7 @@ class _Import:
             return Creation(node, f"{self.plan.hierarchy.name}:{uuid4().hex}")
         if place is None:
             gone = decoded(item, Tombstone)
-            return Creation(node, node_id, gone.revision + 1, {"deleted": gone.deleted})
+            return Creation(node, node_id, gone.revision + 1, {"deleted": gone.deleted, "parent": item.get("parent")})
         reason = f"The id {node.id} belongs to {path_text(*place)}"
         if (unmoved := self.plan.unmoved.get(node.id)) is None:
             has_other_key = depth_of(place.sk) == depth_of(node.sk) and path_of(*place)[-1] != node.path[-1]

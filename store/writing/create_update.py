@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from store.errors import AlreadyExists, Conflict, Fault, FaultList, Misplaced, WrongLevel, shorten
 from store.kinds.registry import is_asked
 from store.kinds.unique import UniqueValue, given_values
-from store.metadata.history import Tombstone, current_key
+from store.metadata.history import Gone, current_key, gone_of
 from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
@@ -74,6 +74,10 @@ class Create(Edit):
         record = replace(record, revision=revision, changed_by=context.by)
         transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
         transaction.create(record, when)
+        gone = None if self.node_id is None else gone_of(id_record)
+        if gone is not None and gone.under is not None:
+            await reader.read_into(read_set, [], [id_key(gone.under)])
+            transaction.take_out(gone, read_set[id_key(gone.under)])
         return transaction
 
     def _new_values(self, values: dict[str, Value]) -> dict[str, Value]:
@@ -116,8 +120,8 @@ class Create(Edit):
             return uuid4().hex, 1, ABSENT
         if current_key(id_record) is not None:
             raise AlreadyExists(f"The id {self.node_id} is that of another node; give another, or leave it out.")
-        gone = decoded(id_record, Tombstone)
-        return self.node_id, 1 + gone.revision, {"deleted": gone.deleted}
+        gone = decoded(id_record, Gone)
+        return self.node_id, 1 + gone.revision, gone.when
 
 
 class Addition(NamedTuple):

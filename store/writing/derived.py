@@ -13,6 +13,7 @@ other nodes. An import writes its own (`store/transfer/batches.py`).
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -28,9 +29,12 @@ from store.kinds.registry import is_asked
 from store.metadata.history import (
     GONE_PARTS,
     Gone,
+    Removal,
+    copied_id_item,
     id_item,
     redirect_of_deleted,
     redirect_of_moved,
+    redirect_of_restored,
     revision_item,
     shown_key,
     shown_path,
@@ -47,6 +51,8 @@ from store.metadata.tree_version import (
     log_item,
     root_log_key,
 )
+from store.model.attributes import Value
+from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, depth_of, parent_sort_key
 from store.model.paths import format_path
@@ -78,6 +84,12 @@ def node_created(record: Record, id_when: Condition) -> list[Change]:
     return [Put(record.item(), ABSENT), Put(id_item(record), id_when)]
 
 
+def node_restored(record: Record, gone: Gone, redirect: Item | None) -> list[Change]:
+    """The changes for a deleted node that comes back; `redirect` is the one at its last path."""
+    changes: list[Change] = [Put(record.item(), ABSENT), Put(id_item(record), gone.when)]
+    return changes + redirect_of_restored(record, gone, redirect)
+
+
 def node_updated(old: Record, new: Record) -> list[Change]:
     """The changes for the next revision of a node's content."""
     return [Put(new.item()), Put(revision_item(old))]
@@ -90,7 +102,7 @@ def node_moved(old: Record, new: Record, when: Condition, *, redirects: bool) ->
 
 
 def node_removed(
-    record: Record, at: str, by: str | None, gone: Gone, *, has_redirects: bool, redirects: bool = True
+    record: Record, at: str, by: str | None, gone: Removal, *, has_redirects: bool, redirects: bool = True
 ) -> list[Change]:
     """The changes for a node that is deleted; it leaves a redirect that nobody follows."""
     changes: list[Change] = [Delete(record.key), Put(revision_item(record)), Put(tombstone_item(record, at, by, gone))]
@@ -143,6 +155,12 @@ class TreeChanges:
         self._tree(record.pk).shape.update(shape)
         self._log(Event.CREATED, record)
 
+    def restore(self, top: Record, shape: Counts) -> None:
+        """Note that a deleted subtree comes back."""
+        self._count(top, shape, 1)
+        self._tree(top.pk).shape.update(shape)
+        self._log(Event.RESTORED, top)
+
     def update(self, new: Record) -> None:
         self._log(Event.UPDATED, new)
 
@@ -190,7 +208,7 @@ class TreeChanges:
     def begin(self, move: Move) -> None:
         """Register a large move in the versions of its trees."""
         if move.target is not None and move.redirects:
-            self.redirect(move.source.pk)  # the redirects are written with the copies
+            self.redirect(move.former.pk)  # the redirects are written with the copies
         for partition in move.running.partitions:
             self._tree(partition).moves = (*self._read_set.version(partition).moves, move.running)
 
@@ -347,6 +365,15 @@ class KindChanges:
                 self._change(item_changes(whole, None, node))
                 self.waiting += Waiting.of(whole, removed(record, root.id), node)
 
+    async def restore(self, records: Sequence[Record]) -> None:
+        """Write the items of nodes that come back, their top first. Raises NotIndexed."""
+        recipes = self._written({record.level for record in records})
+        async for some in in_chunks(list(located(self._ancestors(records[0]), records))):
+            for node in some:
+                self._check_made(None, node.record)
+                self._change(item_changes(recipes, None, node))
+                self.waiting += Waiting.of(recipes, None, node)
+
     def move(self, old: Record, new: Record) -> None:
         """Write the items of a moved node, and if there are nodes below it, what shows where these are.
 
@@ -386,9 +413,12 @@ class KindChanges:
     def _write(self, old: Record | None, new: Record) -> None:
         """Write the items of a node whose content is written. Raises NotIndexed."""
         recipes = self._written([new.level])
+        self._check_made(old, new)
+        self._add(recipes, old, new)
+
+    def _check_made(self, old: Record | None, new: Record) -> None:
         if self._hierarchy is not None:
             check_made(self._hierarchy, self._marker, old, new)
-        self._add(recipes, old, new)
 
     def _located(self, record: Record) -> Located:
         return Located.below(self._ancestors(record), record)
@@ -419,15 +449,16 @@ class KindChanges:
 class MoveItems:
     """All changes for the single nodes of one large move; `recipes` are those of the hierarchy.
 
-    A cascade removes the items of all kinds of its nodes. A move writes those of the kinds of which it takes the whole
-    subtree to other partitions: at the new place with the copies, and those at the old one are removed with the old
-    nodes. It leaves all others unchanged.
+    A cascade removes the items of all kinds of its nodes, and a restore writes them with the copies. A move writes
+    those of the kinds of which it takes the whole subtree to other partitions: at the new place with the copies, and
+    those at the old one are removed with the old nodes. It leaves all others unchanged.
     """
 
     def __init__(self, store: Store, move: Move, recipes: Recipes) -> None:
         self._store = store
         self._move = move
-        self._recipes = recipes if move.target is None else taken(recipes, move.source, move.target)
+        is_whole = move.target is None or move.gone is not None
+        self._recipes = recipes if move.target is None or is_whole else taken(recipes, move.source, move.target)
         self._found: Mapping[Key, Item | None] = {}
 
     async def lineages(self, records: Sequence[Record]) -> Mapping[Key, Lineage]:
@@ -459,13 +490,26 @@ class MoveItems:
         changes: list[Change] = [Put(copy.item()), *(redirect_of_moved(record) if self._move.redirects else ())]
         return changes if line is None else [*changes, *self._changes(None, Located(copy, line))]
 
+    def restored(self, copy: Record, was: Item, redirect: Item | None, line: Lineage | None) -> list[Change]:
+        """The changes for the copy of a deleted node with the tombstone `was`; `redirect` is the one at its last path.
+
+        Their conditions fail where the node was brought back meanwhile.
+        """
+        gone = decoded(was, Gone)
+        when = {**gone.when, "kids": was.get("kids")}
+        changes: list[Change] = [Put(copy.item()), Put(copied_id_item(copy, was), when)]
+        changes += redirect_of_restored(copy, gone, redirect)
+        return changes if line is None else [*changes, *self._changes(None, Located(copy, line))]
+
     def swept(self, record: Record, root_id: str, line: Sequence[str]) -> list[Change]:
         """The changes for a node that is left at the source, below this root; `line` leads to it (`line_to`)."""
         move = self._move
+        if move.gone is not None:
+            return [Put(id_item(record))]
         if move.target is None:  # the redirects of the tree were marked before the commit
             at, by = move.started_at, move.changed_by
             below = move.nodes - 1 if record.below is None else sum(record.below.values())
-            gone = Gone(move.id, line, sum(record.kids.values()), below, GONE_PARTS)
+            gone = Removal(move.id, line, sum(record.kids.values()), below, GONE_PARTS)
             changes = node_removed(record, at, by, gone, has_redirects=False, redirects=move.redirects)
         else:
             key = record.key.moved(move.source, move.target)
@@ -473,9 +517,13 @@ class MoveItems:
         changes += removals(self._recipes, record, root_id)
         return [*changes, *self._conditional(removed(record, root_id), None)]
 
-    def undone(self, copy: Record, root_id: str) -> list[Change]:
-        """The changes for the copy of a node at the target, below this root, which is removed."""
-        return [Delete(copy.key), *self._changes(removed(copy, root_id), None)]
+    def undone(self, copy: Record, root_id: str, tombstones: Mapping[str, Item]) -> list[Change]:
+        """The changes for the copy of a node at the target, below this root, which is removed; of an undone restore its
+        tombstone comes back.
+        """
+        was = tombstones.get(copy.id)
+        back = [] if was is None else [Put(was, {"was": cast(Value, was)})]
+        return [Delete(copy.key), *back, *self._changes(removed(copy, root_id), None)]
 
     def _changes(self, old: Located | None, new: Located | None) -> list[Change]:
         return [*item_changes(self._recipes, old, new), *self._conditional(old, new)]

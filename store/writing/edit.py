@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 from store.errors import BadPath, Conflict, Fault, FaultList, Forbidden, NotFound, shorten, shown
 from store.kinds.marker import marker_key
 from store.kinds.unique import Holder, UniqueValue
-from store.metadata.history import current_key, redirect_key
+from store.metadata.history import Gone, current_key, redirect_key
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, path_of, tree_key
 from store.model.paths import check_limits, check_new_key, check_sizes, format_path
@@ -41,10 +41,13 @@ class Named(NamedTuple):
 
 
 class Places(NamedTuple):
-    """What is known of nodes that edits name: their keys by id, and ids by unique value, None for each of no node."""
+    """What is known of nodes that edits name: their keys by id, and ids by unique value, None for each of no node; and
+    the tombstone of one to restore.
+    """
 
     keys: Mapping[str, Key | None] = {}
     ids: Mapping[UniqueValue, str | None] = {}
+    gone: Gone | None = None
 
     def id_of(self, named: Named) -> str | None:
         """The id of a node that is not named by its path."""
@@ -185,7 +188,7 @@ class Edit(ABC):
         """The edits that will be built if its nodes are at these places: itself, placed. Raises Forbidden."""
         return [self.placed(places, rights)]
 
-    async def places(self, reader: Reader) -> Places:
+    async def places(self, reader: Reader, rights: Rights) -> Places:
         """Where the nodes are that it names by ids or unique values."""
         return await places_of(self.hierarchy, self.names or (), reader)
 
@@ -194,7 +197,7 @@ class Edit(ABC):
         node is moved, or its value passed on, again and again.
         """
         for _ in range(ATTEMPTS):
-            places = await self.places(reader) if self.names else Places()
+            places = await self.places(reader, context.rights) if self.names else Places()
             placed = self.placed(places, context.rights)
             read_set = await reader.read(placed.partitions(), placed.all_keys())
             found = {path: read_set.record(node_key(self.hierarchy.name, path)) for path in placed.ids}

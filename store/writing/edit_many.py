@@ -60,7 +60,7 @@ class EditMany:
         """The edits with the keys of the items of the unique values that they name."""
         return replace(self, edits=[edit.keyed(keys) for edit in self.edits])
 
-    async def places(self, reader: Reader) -> Places:
+    async def places(self, reader: Reader, rights: Rights) -> Places:
         """Where the nodes are that they name by ids or unique values, before them."""
         return await places_of(self.hierarchy, [one for edit in self.edits for one in edit.names or ()], reader)
 
@@ -101,7 +101,7 @@ class EditMany:
             try:
                 await batch.add(place, await edit.build_part(batch.reader, batch.context))
             except (Fault, Faults) as error:
-                placed = edit.placed(await edit.places(batch.reader), context.rights)
+                placed = edit.placed(await edit.places(batch.reader, context.rights), context.rights)
                 for one in error.errors if isinstance(error, Faults) else [error]:
                     if not _may_follow(one, placed, edit, failed):
                         one.edit = place

@@ -43,6 +43,7 @@ WRITE_UNIT_BYTES = 1024
 INDEXES = 2  # besides the table, each of which a node's item is written to as well
 MOVED_CHANGES = (2, 2)  # per node of a large move: its copy and redirect; its old item and its id's record
 CASCADE_CHANGES = (3,)  # per node of a large deletion: its old item, its last state, its id's record
+RESTORED_CHANGES = (2,)  # per node of a large restore: itself and its id's record
 REDIRECT_CHANGES = (1,)  # per node of a large deletion in a tree with redirects
 UNITS_A_NODE = 10  # of 1 KB, for one write to the table and two indexes, and its removal from them, or a deletion
 UNITS_A_REDIRECT = 2
@@ -173,7 +174,7 @@ class EditRequest:
                 self.edit = self.edit.keyed(keys)
             else:
                 await overlay.read([*map(id_key, ids), *stored], self.reads)
-            places = await self.edit.places(Reader(store, self.reads, overlay))
+            places = await self.edit.places(Reader(store, self.reads, overlay), self.options.rights)
             # What leads to other nodes is read again by the build: some may come to these ids and values meanwhile.
             readable = {one for one, key in places.keys.items() if self._may_read(key)}
             led = [keys[value] for value, one in places.ids.items() if one in readable]
@@ -280,8 +281,11 @@ async def dry_run(transaction: TransactionBuilder | Batch, changes: Sequence[Cha
         return DryRun(0, 0, 0)
     if isinstance(transaction, TransactionBuilder) and (move := transaction.move) is not None:
         has_redirects = transaction.read_set.version(move.source.pk).has_redirects
+        has_redirects = move.redirects if move.target is not None else has_redirects
         numbers = MOVED_CHANGES if move.target is not None else CASCADE_CHANGES + REDIRECT_CHANGES * has_redirects
-        units_a_node = UNITS_A_NODE + UNITS_A_REDIRECT * (move.target is not None or has_redirects)
+        if move.gone is not None:
+            numbers = RESTORED_CHANGES + REDIRECT_CHANGES * has_redirects
+        units_a_node = UNITS_A_NODE + UNITS_A_REDIRECT * has_redirects
         # Each transaction also writes the record of the move; there are three more for its begin, commit and end.
         max_changes = (store.max_commit_changes or store.max_changes) - 1
         transactions = 3 + sum(-(-move.nodes // (max_changes // number)) for number in numbers)

@@ -2,6 +2,7 @@
 
 1. Copy the subtree to its new place, where it is hidden, and write the redirects from its old one: they count only
    where there is no node. (A cascade has nothing to copy; its nodes are counted, and the redirects of their paths end.)
+   (A restore copies what tombstones and revisions have: `store/writing/large_restores.py`.)
 2. Commit in one transaction: from then on readers see the new place and no longer the old one.
 3. Sweep what is left at the old place, and unregister the move.
 
@@ -14,17 +15,14 @@ past its lease, or whose response came too late, writes nothing after another wo
 """
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, cast
 
-from msgspec.structs import replace
-
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, Conflict, NotFound, rfc3339, shorten
+from store.errors import BadInput, CladeError, Conflict, IndexBehind, NotFound, rfc3339, shorten
 from store.kinds.items import removed
 from store.kinds.kind import Located
 from store.kinds.lineage import Lineage, running_key
@@ -37,6 +35,8 @@ from store.model.paths import format_path
 from store.model.records import Change, Delete, Item, Put, Record, SubtreeRewrite, size_of
 from store.reading import Pages, read_marker
 from store.writing.derived import MoveItems, keys_of_moves, shape_of
+from store.writing.large_restores import RestoreCopies
+from store.writing.move_lease import MoveLease
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import Step, TransactionBuilder, in_transactions
 
@@ -46,9 +46,9 @@ RETRIES = RetryPolicy(0.25, 0.25)  # of a transaction on whole trees while other
 class MoveJob:
     """The steps of one move; `is_decided` is set when it is committed or undone, `refusal` says why it is undone."""
 
-    def __init__(self, store: Store, lease: "MoveLease", locks: TreeLocks, timing: MoveTiming) -> None:
+    def __init__(self, store: Store, lease: MoveLease, locks: TreeLocks, timing: MoveTiming) -> None:
         self.is_decided = asyncio.Event()
-        self.refusal: BadInput | None = None
+        self.refusal: CladeError | None = None
         self.lease = lease
         self._store = store
         self._locks = locks
@@ -73,7 +73,7 @@ class MoveJob:
             try:
                 await self._copy()
                 await self._commit()
-            except BadInput as error:
+            except (BadInput, IndexBehind) as error:
                 self.refusal = error
                 await self.lease.write(state=MoveState.UNDONE, cursor=None, reason=str(error))
         self.is_decided.set()
@@ -92,6 +92,8 @@ class MoveJob:
         Where its nodes have items of kinds, a deletion waits as well: a search that does not know of it takes nodes at
         their places, while a lookup of the same response would see the commit.
         """
+        if self.move.gone is not None:
+            return await self._restored().copy()
         if self.move.cursor is None and (self.move.target is not None or self._recipes):
             await self.lease.wait(self._timing.grace_seconds)
         if self.move.target is None:
@@ -136,7 +138,7 @@ class MoveJob:
     async def _commit(self) -> None:
         """Commit the move: readers see the counts, logs and items of kinds of both ends change with its state."""
         source, target = self.move.source, self.move.target
-        rewrite = None if target is None else (await self._rewrite())[1]
+        rewrite = None if target is None or self.move.gone else (await self._rewrite())[1]
         above = [*ancestor_keys(source), *([] if target is None else ancestor_keys(target))]
         keys = [source, *above, marker_key(self.move.hierarchy)]
 
@@ -156,8 +158,10 @@ class MoveJob:
     # -- after the commit ----------------------------------------------------------------------------------------------
 
     async def _sweep(self) -> None:
-        """Remove the remaining items at the old place, and point the id records to the new one."""
-        if self.move.cursor is None:
+        """Remove the remaining items at the old place, and point the id records to the new one; after a restore, take
+        the tombstones out of these.
+        """
+        if self.move.cursor is None and self.move.gone is None:
             await self.lease.wait(self._timing.grace_seconds)
         root_id, line = await self._items.root_id(self.move.source), self.move.line
 
@@ -180,8 +184,13 @@ class MoveJob:
         root_id = await self._items.root_id(self.move.target)
         async for page in self._pages(self.move.target):
             await self._items.read([removed(Record.of(item), root_id) for item in page])
-            for changes, _ in self._transactions(page, partial(self._items.undone, root_id=root_id)):
+            was = {} if self.move.gone is None else await self._restored().tombstones(page)
+            undone = partial(self._items.undone, root_id=root_id, tombstones=was)
+            for changes, _ in self._transactions(page, undone):
                 await self.lease.write(changes)
+
+    def _restored(self) -> RestoreCopies:
+        return RestoreCopies(self._store, self.lease, self._items, self._timing, self._max_changes)
 
     async def _unregister(self) -> None:
         """Allow other writes to both subtrees again."""
@@ -239,60 +248,3 @@ def _existing(read_set: ReadSet, key: Key) -> Record:
     if record is None:
         raise NotFound(f"{shorten(format_path(path_of(*key)))} no longer exists.")
     return record
-
-
-class LeaseLost(Exception):
-    """Another worker has taken over the move, or it has ended."""
-
-
-class MoveLease:
-    """`move` is the record as last written; each write renews the lease to `lease_seconds` from now."""
-
-    def __init__(self, store: Store, move: Move, lease_seconds: float) -> None:
-        self.move = move
-        self._store = store
-        self._lease_seconds = lease_seconds
-
-    async def write(self, changes: Sequence[Change] = (), **progress: Any) -> None:
-        """Commit changes and the move's progress. Raises LeaseLost, or Conflict where a condition of a change fails."""
-        values = {"lease": round(self._store.now() + self._lease_seconds, 3), **progress}
-        new, old = replace(self.move, **values), self.move
-        when = {"epoch": old.epoch, "state": old.state.value, "lease": old.lease, "ended_at": None}
-        try:
-            await self._store.commit([Put(new.item(), when), *changes])
-        except Conflict as error:
-            if 0 in error.failed:
-                raise LeaseLost from error
-            raise
-        self.move = new
-
-    async def acquire(self) -> None:
-        """Take over a move whose lease has run out; raises LeaseLost where another worker was faster."""
-        try:
-            await self.write(epoch=self.move.epoch + 1)
-        except Conflict as error:
-            raise LeaseLost from error
-
-    async def release(self) -> None:
-        """Let the next worker take over at once."""
-        await self.write(lease=0)
-
-    async def refresh(self) -> None:
-        """Read the record after a write without an answer; raises LeaseLost where another worker has the move."""
-        (item,) = await self._store.get([self.move.key], ReadUsage(), strong=True)
-        found = None if item is None else Move.of(item)
-        if found is None or found.epoch != self.move.epoch or found.ended_at is not None:
-            raise LeaseLost
-        self.move = found
-
-    async def renew(self) -> None:
-        """Renew the lease if a third of it has passed."""
-        if self.move.lease - self._store.now() < self._lease_seconds * 2 / 3:
-            await self.write()
-
-    async def wait(self, seconds: float) -> None:
-        """Sleep, and renew the lease meanwhile."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, self._lease_seconds / 3))
-            await self.renew()

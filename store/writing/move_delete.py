@@ -34,10 +34,8 @@ from store.writing.create_update import existing, levels_above, taken
 from store.writing.derived import item_changes_of_move, item_changes_of_removal, keys_of_moves
 from store.writing.edit import NOWHERE, Edit, child_path, touched
 from store.writing.positions import Position, ranks_at
-from store.writing.reads import Reader, ReadSet, WriteContext
+from store.writing.reads import MAX_CHECKED_NODES, Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
-
-MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move of any size has to begin within it
 
 
 @dataclass(frozen=True)
@@ -201,8 +199,8 @@ class Move(Edit):
                 f"{shorten(format_path(self.path))} and its descendants are {top.subtree_size:,} nodes, more or larger "
                 "ones than one transaction moves. Move it without a position, then give it its position."
             ).at("position")
-        how = {"redirects": self.redirects, "is_logged": self.is_logged}
-        transaction.begin(new_move(top, target, context.now, context.at, context.by, **how))
+        start, redirects = (context.now, context.at, context.by), self.redirects
+        transaction.begin(new_move(top, target, *start, redirects=redirects, is_logged=self.is_logged))
         if rewrite.may_not_fit and transaction.written <= MAX_CHECKED_NODES:
             await reader.check_fits(rewrite)
 

@@ -12,7 +12,8 @@ from store.engine import ReadUsage, Store
 from store.errors import CladeError, Conflict, DamagedItem, Unavailable
 from store.metadata.moves import Move, MoveTiming, move_id_from
 from store.reading import recent_moves, tree_versions
-from store.writing.large_moves import LeaseLost, MoveJob, MoveLease
+from store.writing.large_moves import MoveJob
+from store.writing.move_lease import LeaseLost, MoveLease
 
 RETRIES = RetryPolicy(0.1, 10.0)  # of a move after an outage of the store
 SHORTEST_DELAY_SECONDS = 1.0

@@ -51,6 +51,7 @@ OTHER_CHANGES = 8  # besides those of ancestors: three tree versions with their 
 # Limits of a move or deletion in one transaction where the store has none (SQLite): half a second, and its memory.
 MAX_NODES = 10_000
 MAX_READ_UNITS = 5_000  # of 4 KB each
+MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move of any size has to begin within it
 
 
 class Rights:
@@ -64,6 +65,9 @@ class Rights:
 
     def check(self, edit: Any) -> None:
         """Raise Forbidden for what an `Edit`, whose nodes are visible, may not do."""
+
+    def check_unique(self, hierarchy: str, label: str) -> None:
+        """Raise Forbidden where nodes may not be restored with unique values of an attribute with this label."""
 
 
 ALL_RIGHTS = Rights()

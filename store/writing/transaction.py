@@ -4,7 +4,7 @@ Nothing is read or written here, so a dry run is a transaction that is not commi
 nodes is added by `store/writing/derived.py`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -13,10 +13,10 @@ from store.concurrency import in_chunks
 from store.errors import Conflict, TooLarge
 from store.kinds.conditional import Waiting
 from store.kinds.marker import Recipes
-from store.metadata.history import Gone, line_to
+from store.metadata.history import Gone, Removal, line_to, without_child
 from store.metadata.moves import Move, new_move_id
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, Path, ancestor_keys
+from store.model.keys import Key, Path, ancestor_keys, path_of
 from store.model.records import (
     ABSENT,
     MAX_BATCH_BYTES,
@@ -25,6 +25,7 @@ from store.model.records import (
     Condition,
     Counts,
     Delete,
+    Item,
     Put,
     Record,
     SubtreeRewrite,
@@ -35,6 +36,7 @@ from store.writing.derived import (
     node_created,
     node_moved,
     node_removed,
+    node_restored,
     node_updated,
     shape_of,
 )
@@ -74,6 +76,7 @@ class TransactionBuilder:
         self.is_gone = False
         self.ids: set[str] = set()
         self.move: Move | None = None
+        self._former: dict[str, Path] = {}  # the last paths of nodes that come back
         self._changes: dict[Key, Change] = {}
         self._trees = TreeChanges(read_set, context)
         self._kinds = KindChanges(record.hierarchy, hierarchy, read_set, context)
@@ -115,7 +118,7 @@ class TransactionBuilder:
             for record in some:
                 line = line_to(record, line, top.key)
                 counts = (0, 0) if alone else (sum(record.kids.values()), record.subtree_size - 1)
-                gone = Gone(deletion, line, *counts)
+                gone = Removal(deletion, line, *counts)
                 how = {"has_redirects": has_redirects, "redirects": redirects}
                 self._add(node_removed(record, context.at, context.by, gone, **how))
         await self._kinds.remove(records)
@@ -126,6 +129,28 @@ class TransactionBuilder:
         """The id of the parent of a node whose ancestors were read; none for a root."""
         found = [self.read_set.record(key) for key in ancestor_keys(top.key)[-1:]]
         return ["" if one is None else one.id for one in found]  # where the table is damaged there is no parent
+
+    async def restore(
+        self, records: Sequence[Record], tombstones: Sequence[Gone], redirects: Mapping[Key, Item | None]
+    ) -> None:
+        """Bring back a deleted node and all below it, its own record first; `redirects` are those at their last paths,
+        of nodes that come to other ones.
+        """
+        top = records[0]
+        self.read_set.check_not_moving(top.key, with_subtrees=True)
+        async for some in in_chunks(list(zip(records, tombstones, strict=True))):
+            for record, gone in some:
+                self._add(node_restored(record, gone, redirects.get(gone.former)))
+        if redirects:
+            self._trees.redirect(tombstones[0].tree)
+        await self._kinds.restore(records)
+        self._former = {record.id: path_of(*gone.former) for record, gone in zip(records, tombstones, strict=True)}
+        self.ids.update([record.id for record in records])
+        self._trees.restore(top, shape_of(records))
+
+    def take_out(self, gone: Gone, parent: Item | None) -> None:
+        """Note that a node comes back without its parent, whose id record is given."""
+        self._add(without_child(parent, gone))
 
     async def relocate(
         self, records: Sequence[Record], rewrite: SubtreeRewrite, *, redirects: bool = True, is_logged: bool = True
@@ -162,11 +187,14 @@ class TransactionBuilder:
         self._trees.begin(move)
 
     def commit(self, move: Move, rewrite: SubtreeRewrite | None) -> None:
-        """Add the commit of a large move of `record`, or of its deletion without a `rewrite`: counts, logs, node kinds.
+        """Add the commit of a large move of `record`, or of its deletion or restore without a `rewrite`: counts, logs,
+        node kinds.
 
         The nodes themselves are copied before, and swept afterwards.
         """
-        if rewrite is None:
+        if move.gone is not None:
+            self._trees.restore(self.record, move.shape)
+        elif rewrite is None:
             self._trees.remove(self.record, move.shape)
         else:
             self._note_move(self.record, rewrite.moved(self.record), move.shape, is_logged=move.is_logged)
@@ -178,7 +206,8 @@ class TransactionBuilder:
 
     async def settle(self, reader: Reader) -> None:
         """Add the changes of what is waiting. Raises a Fault, or Faults, for items that other nodes have."""
-        self._kinds.changes |= await settled(self._kinds.waiting, self._hierarchy, reader, self.context)
+        found = await settled(self._kinds.waiting, self._hierarchy, reader, self.context, self._former)
+        self._kinds.changes |= found
         self._kinds.waiting = []
 
     # -- results -------------------------------------------------------------------------------------------------------

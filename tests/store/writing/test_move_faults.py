@@ -16,7 +16,7 @@ from store.metadata.moves import MoveState, MoveTiming
 from store.model.hierarchy import Search, SearchScope
 from store.model.keys import tree_version_key
 from store.model.records import Put
-from store.writing.large_moves import LeaseLost, MoveLease
+from store.writing.move_lease import LeaseLost, MoveLease
 from store.writing.move_worker import MoveWorker
 from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY

@@ -1,0 +1,369 @@
+"""Restoring a deleted node, and all that the same deletion removed below it: the undo of a deletion.
+
+Its nodes are listed by the tombstones of the deletion in `by_parent`, read strongly again, and kept while they still
+name this deletion, and hang on a node that comes back: what was brought back elsewhere by its id stays there, and what
+is below it stays deleted. The index may be behind the table: then a tombstone has more `kids` than were found, and
+nothing is restored. No index is behind for an hour, so a wrong number blocks no restore for longer.
+"""
+
+import asyncio
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Self
+
+from msgspec.structs import replace
+
+from store.concurrency import in_chunks
+from store.engine import Store
+from store.errors import BadPath, Conflict, Fault, FaultList, Forbidden, IndexBehind, NotFound, shown
+from store.metadata.history import Gone, current_key, deleted_record, gone_of, id_item, redirect_key
+from store.metadata.moves import new_move
+from store.model.decoding import damaged
+from store.model.keys import (
+    Index,
+    Key,
+    KeyRange,
+    Path,
+    ancestor_keys,
+    depth_of,
+    first_rank,
+    id_key,
+    just_after,
+    last_segment,
+    parent_sort_key,
+    path_of,
+    revision_key,
+)
+from store.model.records import MAX_BATCH_BYTES, Item, Record, SubtreeRewrite, is_id, key_of, size_of
+from store.reading import PAGE_ITEMS, gone_items, index_may_lag
+from store.writing.create_update import levels_above, taken
+from store.writing.derived import item_changes_of_removal
+from store.writing.edit import NOWHERE, Edit, Places, child_path, touched
+from store.writing.positions import Position, Ranks, Side, ranks_at
+from store.writing.reads import (
+    MAX_CHECKED_NODES,
+    MAX_NODES,
+    MAX_READ_UNITS,
+    OTHER_CHANGES,
+    NotCombinable,
+    Reader,
+    ReadSet,
+    Rights,
+    WriteContext,
+)
+from store.writing.transaction import TransactionBuilder
+
+CHANGES_A_NODE = 2  # of one that comes back: its item and its id record
+LAG_SECONDS = 3600.0  # for so long at most an index may be behind the table
+
+
+class Restored(NamedTuple):
+    """A node that comes back, at its last key, with its tombstone."""
+
+    record: Record
+    gone: Gone
+
+    @classmethod
+    def of(cls, gone: Gone, revision: Item | None) -> Self:
+        """The next revision of a node, with the content of its last one; raises DamagedItem where that is missing."""
+        if revision is None:
+            raise damaged({"pk": gone.pk, "sk": "v0"}, f"the revision {gone.revision} of the deleted node is missing")
+        record = deleted_record(gone, revision)
+        rank = gone.place or first_rank(gone.level, last_segment(*gone.former))
+        return cls(replace(record, rank=rank, below={}, revision=gone.revision + 1), gone)
+
+
+@dataclass(frozen=True)
+class Restore(Edit):
+    """The undo of the deletion of the node with an id, as far as that is below it.
+
+    With `names` it goes below the node of the field `to`, is made a root with `to_root`, or comes back below its former
+    parent; the path then is its new key alone, UNUSABLE for one at fault, or empty for its former key. Placed, the path
+    is that of its new place, and `gone` its tombstone, None where there is none.
+    """
+
+    node_id: str
+    to_root: bool = False
+    gone: Gone | None = None
+
+    @property
+    def before(self) -> Path:
+        return ()
+
+    # -- places --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _has_place(self) -> bool:
+        return self.to_root or any(one.field == "to" for one in self.names or ())
+
+    async def places(self, reader: Reader, rights: Rights) -> Places:
+        found, keys = await super().places(reader, rights), dict[str, Key | None]()
+        if self.names is None or not is_id(self.hierarchy, self.node_id):
+            return found
+        record = (await reader.read([], [id_key(self.node_id)]))[id_key(self.node_id)]
+        gone = gone_of(record)
+        if gone is not None and not self._is_visible(path_of(*gone.former), rights):
+            gone = None
+        if gone is not None and gone.under is not None and not self._has_place:
+            item = (await reader.read([], [above := id_key(gone.under)]))[above]
+            other = gone_of(item)
+            if item is not None and (other is None or self._is_visible(path_of(*other.former), rights)):
+                keys[gone.under] = current_key(item)  # a hidden one that is deleted is as one that is hidden elsewhere
+        return found._replace(keys={**found.keys, **keys}, gone=gone)
+
+    def _is_visible(self, path: Path, rights: Rights) -> bool:
+        with suppress(NotFound):
+            rights.check_visible(self.hierarchy.name, path)
+            return True
+        return False
+
+    def placed(self, places: Places, rights: Rights) -> Self:
+        if self.names is None:
+            return self
+        faults, gone = FaultList(self.faults), places.gone
+        parent: Path | None = None
+        ids = dict[Path, str]()
+        if gone is None:
+            prefix = f"{self.hierarchy.name}:"
+            way = "" if self.node_id.startswith(prefix) else f'; one begins with "{prefix}"'
+            faults.add(NotFound(f"There is no deleted node with the id {shown(self.node_id)}{way}.").at("id"))
+        else:
+            rights.check_change(self.hierarchy.name, path_of(*gone.former))
+        with faults.collecting("to"):
+            parent = self._parent(places, rights, ids)
+        key = self.path[-1] if self.path else "" if gone is None else path_of(*gone.former)[-1]
+        path: Path = NOWHERE
+        found: Sequence[Fault] = [*faults.errors]
+        if parent is not None and key:
+            path, found = child_path(parent, key, found, "key" if self.path else "to")
+        made = dataclasses.replace(self, path=path, gone=gone, ids=ids, names=None, faults=found)
+        try:
+            rights.check(made)
+        except (Forbidden, NotFound):
+            if self._has_place or not parent or self._is_visible(parent, rights):
+                raise
+            hidden = self._without_parent().at("to")
+            return dataclasses.replace(made, path=NOWHERE, ids={}, faults=[*faults.errors, hidden])
+        return made
+
+    def _without_parent(self) -> NotFound:
+        return NotFound(f"The former parent of {self.node_id} is not to be found; give to.")
+
+    def _parent(self, places: Places, rights: Rights, ids: dict[Path, str]) -> Path | None:
+        """The path of the new parent, empty for a root; None where it follows from a node that is not found. Those of
+        nodes that are known by their ids are noted. Raises NotFound.
+        """
+        gone, named = places.gone, next((one for one in self.names or () if one.field == "to"), None)
+        if self.to_root:
+            return ()
+        if named is not None:
+            path = named.path
+            if named.id is not None or named.value is not None:
+                path = self._path_of(named, places, rights)
+                ids[path] = str(places.id_of(named))
+            if path is not None:
+                rights.check_visible(self.hierarchy.name, path)
+            return path
+        if gone is None or gone.key == "#":
+            return None if gone is None else ()
+        if gone.under is None or gone.under not in places.keys:
+            raise self._without_parent()
+        if (key := places.keys[gone.under]) is None:
+            raise NotFound(f"The parent {gone.under} is deleted as well; restore that first, or give to.")
+        ids[path_of(*key)] = gone.under
+        return path_of(*key)
+
+    # -- building ------------------------------------------------------------------------------------------------------
+
+    def partitions(self) -> set[str]:
+        former = set() if self.gone is None else {self.gone.tree}
+        return touched(self.hierarchy.name, self.path) | former
+
+    def keys_to_read(self) -> list[Key]:
+        return [*super().keys_to_read(), id_key(self.node_id)]
+
+    async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
+        faults, gone, above, hierarchy = FaultList(self.faults), self.gone, [""], self.hierarchy
+        if gone is not None:
+            with faults.collecting("id"):
+                if any(ref.id == gone.deletion for ref in read_set.version(gone.tree).moves):
+                    raise Conflict(
+                        f"{self.node_id} is still being deleted; retry when the move {gone.deletion} has ended."
+                    )
+            if self.path[:-1] != NOWHERE and self.path != NOWHERE:
+                with faults.collecting("to"):
+                    above = levels_above(read_set, hierarchy, self.path, gone.level)
+        if self.path != NOWHERE:
+            with faults.collecting():
+                read_set.check_not_moving(self.key)
+                if read_set[self.key] is not None:
+                    raise taken(self.path).at("key")
+        if gone is None or faults.errors:
+            raise faults.error()
+        top = Restored.of(gone, (await reader.read([], [key := revision_key(gone.id, gone.revision)]))[key])
+        rewrite = SubtreeRewrite(gone.former, self.key, above, first_rank(gone.level, last_segment(*self.key)))
+        with faults.collecting("key" if self.key.sk == "#" else "to"):
+            moved = rewrite.moved(top.record)
+        faults.check()
+        transaction = TransactionBuilder(hierarchy, read_set, context, moved)
+        if (ranks := await self._ranks(reader, transaction)) is not None:
+            rewrite = dataclasses.replace(rewrite, rank=ranks.own)
+            transaction.rank_again(ranks.others)
+        if gone.under is not None:
+            await reader.read_into(read_set, [], [above_key := id_key(gone.under)])
+            transaction.take_out(gone, read_set[above_key])
+        found = await self._found(reader, context, top)
+        redirects = await self._redirects(reader, found or [top])
+        if found is not None:
+            try:
+                records = counted([rewrite.moved(one.record) for one in found])
+            except BadPath as error:  # of a node below
+                raise error.at("to") from None
+            if self._fits(reader, transaction, records, len(redirects)):
+                self._check_unique(context.rights, records)
+                records = [replace(one, updated_at=context.at, changed_by=context.by) for one in records]
+                transaction.record = records[0]
+                await transaction.restore(records, [one.gone for one in found], redirects)
+                return transaction
+        self._check_unique(context.rights, None)
+        transaction.record = rewrite.moved(top.record)
+        if rewrite.may_not_fit and gone.below < MAX_CHECKED_NODES:
+            await self._check_fits(reader, rewrite, top)
+        start = (context.now, context.at, context.by)
+        transaction.begin(new_move(transaction.record, self.key, *start, redirects=bool(redirects), gone=gone))
+        return transaction
+
+    async def _ranks(self, reader: Reader, transaction: TransactionBuilder) -> Ranks | None:
+        """The ranks for the manual position that the node had, which it keeps with its parent and key; else None."""
+        gone, record, read_set = self.gone, transaction.record, transaction.read_set
+        above = None if record.is_root else read_set.record(Key(record.pk, parent_sort_key(record.sk)))
+        if gone is None or gone.place is None or last_segment(*gone.former) != last_segment(*record.key):
+            return None
+        if gone.under != (None if above is None else above.id):
+            return None
+        span = KeyRange(Index.BY_PARENT, record.siblings, gone.place, just_after(gone.place))
+        found = await reader.store.nodes(span, reader.reads, limit=2)
+        beside = next((one for one in found if one.id != record.id), None)
+        if beside is None:
+            return Ranks(gone.place)
+        position = Position(Side.AFTER, beside.path)
+        return await ranks_at(position, reader, read_set, transaction.context, record, beside, source=Key("", "#"))
+
+    async def _found(self, reader: Reader, context: WriteContext, top: Restored) -> list[Restored] | None:
+        """The node and all that comes back with it, in key order; None where they are surely more than fit into one
+        transaction. Raises Unavailable where the index lacks some.
+        """
+        limit, gone = reader.store.max_commit_changes, top.gone
+        most = MAX_NODES if limit is None else limit // 2
+        if gone.deletion is None or not gone.kids:
+            return [top]
+        if gone.below >= most:
+            return None
+        for is_again in (False, True):
+            tombstones = await self._tombstones(reader, gone, most)
+            if tombstones is None or is_whole(reader.store, tombstones, context.now):
+                break
+            if is_again:
+                raise IndexBehind.of(self.node_id)
+            reader.overlay.forget([id_key(one.id) for one in tombstones])
+            await asyncio.sleep(context.settle_seconds)
+        return None if tombstones is None else await self._restored(reader, top, tombstones)
+
+    async def _tombstones(self, reader: Reader, top: Gone, most: int) -> list[Gone] | None:
+        """The tombstones of the node and of all that hangs on it, read strongly; None where they are more than most."""
+        if reader.overlay.is_pending:
+            raise NotCombinable
+        listed = list[Key]()
+        async for item in gone_items(reader.store, top.parent or "", top.key, reader.reads):
+            listed.append(key_of(item))
+            if len(listed) > most:
+                return None
+        kept = {top.id: top}
+        async for keys in in_chunks(listed, PAGE_ITEMS):
+            read_set = await reader.read([], keys)
+            for key in keys:
+                one = gone_of(read_set[key])
+                if one is not None and one.deletion == top.deletion and one.under in kept:
+                    kept.setdefault(one.id, one)
+        return [*kept.values()]
+
+    async def _restored(self, reader: Reader, top: Restored, tombstones: Sequence[Gone]) -> list[Restored] | None:
+        """The nodes of these tombstones; None where reading them takes more than a transaction may."""
+        found, units = [top], reader.reads.units
+        async for some in in_chunks(tombstones[1:], PAGE_ITEMS):
+            keys = [revision_key(one.id, one.revision) for one in some]
+            read_set = await reader.read([], keys)
+            found += [Restored.of(one, read_set[key]) for one, key in zip(some, keys, strict=True)]
+            if reader.reads.units - units > MAX_READ_UNITS:
+                return None
+        return found
+
+    async def _check_fits(self, reader: Reader, rewrite: SubtreeRewrite, top: Restored) -> None:
+        """Raise BadPath where the key of a node does not fit at the new place."""
+        gone, place = top.gone, "key" if self.key.sk == "#" else "to"
+        async for item in gone_items(reader.store, gone.parent or "", gone.key, reader.reads):
+            key = str(item["rank"])
+            above = top.record.above + [""] * (depth_of(key) - top.record.depth)
+            try:
+                rewrite.moved(replace(top.record, sk=key, above=above))
+            except BadPath as error:
+                raise error.at(place) from None
+
+    async def _redirects(self, reader: Reader, found: Sequence[Restored]) -> dict[Key, Item | None]:
+        """The redirects at the last paths of nodes that come to other ones, by these."""
+        if self.key == found[0].gone.former:
+            return {}
+        formers = [one.gone.former for one in found]
+        read_set = await reader.read([], map(redirect_key, formers))
+        return {former: read_set[redirect_key(former)] for former in formers}
+
+    def _fits(self, reader: Reader, transaction: TransactionBuilder, records: Sequence[Record], redirects: int) -> bool:
+        """Whether the nodes fit into one transaction."""
+        limit, above = reader.store.max_commit_changes, ancestor_keys(self.key)
+        if limit is None:
+            return True
+        items = item_changes_of_removal(transaction.recipes, 1, records)
+        stored = [one.item() for one in records] + [item for key in above if (item := transaction.read_set[key])]
+        size = sum(map(size_of, stored)) + sum([3 * size_of(id_item(one)) for one in records])
+        changes = CHANGES_A_NODE * len(records) + redirects + items + len(above) + OTHER_CHANGES
+        return changes <= limit and size <= MAX_BATCH_BYTES
+
+    def _check_unique(self, rights: Rights, records: Sequence[Record] | None) -> None:
+        """Raise Forbidden where the caller may not set the unique values of these nodes, None for any."""
+        levels = self.hierarchy.levels.values()
+        if records is None:
+            labels = [one.label for level in levels for one in level.unique if not one.disclosed]
+        else:
+            found = {one.level: self.hierarchy.any_level(one.level).unique for one in records}
+            labels = [
+                attribute.label for one in records for attribute in found[one.level]
+                if not attribute.disclosed and attribute.value_in(one.attributes) is not None
+            ]  # fmt: skip
+        if labels:
+            rights.check_unique(self.hierarchy.name, labels[0])
+
+
+def counted(records: Sequence[Record]) -> list[Record]:
+    """The nodes of a subtree in key order with the counts that follow from them."""
+    kids, below = defaultdict[Key, Counter[str]](Counter), defaultdict[Key, Counter[str]](Counter)
+    for one in reversed(records[1:]):
+        parent = Key(one.pk, parent_sort_key(one.sk))
+        kids[parent][one.level] += 1
+        below[parent].update(below[one.key])
+        below[parent][one.level] += 1
+    return [replace(one, kids=dict(kids[one.key]), below=dict(below[one.key])) for one in records]
+
+
+def is_whole(store: Store, tombstones: Sequence[Gone], now: float) -> bool:
+    """Whether each of these has as many children as it says, or may have fewer."""
+    kids = Counter([one.under for one in tombstones[1:]])
+    return not may_lack(store, tombstones[0], now) or all(kids[one.id] >= one.kids for one in tombstones)
+
+
+def may_lack(store: Store, gone: Gone, now: float) -> bool:
+    """Whether the index may lack a node of the deletion of this one."""
+    return index_may_lag(store) and now - datetime.fromisoformat(gone.deleted).timestamp() <= LAG_SECONDS
