@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.engine import Store
-from store.errors import BadPath, Conflict, Fault, FaultList, Forbidden, IndexBehind, NotFound, shown
+from store.errors import BadPath, Conflict, Fault, FaultList, IndexBehind, NotFound, shown
 from store.metadata.history import Gone, current_key, deleted_record, gone_of, id_item, redirect_key
 from store.metadata.moves import new_move
 from store.model.decoding import damaged
@@ -42,7 +42,7 @@ from store.model.records import MAX_BATCH_BYTES, Item, Record, SubtreeRewrite, i
 from store.reading import PAGE_ITEMS, gone_items, index_may_lag
 from store.writing.create_update import levels_above, taken
 from store.writing.derived import item_changes_of_removal
-from store.writing.edit import NOWHERE, Edit, Places, child_path, touched
+from store.writing.edit import NOWHERE, UNUSABLE, Edit, Places, child_path, touched
 from store.writing.positions import Position, Ranks, Side, ranks_at
 from store.writing.reads import (
     MAX_CHECKED_NODES,
@@ -92,7 +92,11 @@ class Restore(Edit):
 
     @property
     def before(self) -> Path:
-        return ()
+        return NOWHERE if self.gone is None else path_of(*self.gone.former)
+
+    @property
+    def former_parent(self) -> None:
+        return None
 
     # -- places --------------------------------------------------------------------------------------------------------
 
@@ -135,19 +139,13 @@ class Restore(Edit):
             rights.check_change(self.hierarchy.name, path_of(*gone.former))
         with faults.collecting("to"):
             parent = self._parent(places, rights, ids)
-        key = self.path[-1] if self.path else "" if gone is None else path_of(*gone.former)[-1]
+        key = self.path[-1] if self.path else UNUSABLE if gone is None else path_of(*gone.former)[-1]
         path: Path = NOWHERE
         found: Sequence[Fault] = [*faults.errors]
-        if parent is not None and key:
+        if parent is not None:
             path, found = child_path(parent, key, found, "key" if self.path else "to")
         made = dataclasses.replace(self, path=path, gone=gone, ids=ids, names=None, faults=found)
-        try:
-            rights.check(made)
-        except (Forbidden, NotFound):
-            if self._has_place or not parent or self._is_visible(parent, rights):
-                raise
-            hidden = self._without_parent().at("to")
-            return dataclasses.replace(made, path=NOWHERE, ids={}, faults=[*faults.errors, hidden])
+        rights.check(made)
         return made
 
     def _without_parent(self) -> NotFound:
@@ -174,8 +172,12 @@ class Restore(Edit):
             raise self._without_parent()
         if (key := places.keys[gone.under]) is None:
             raise NotFound(f"The parent {gone.under} is deleted as well; restore that first, or give to.")
-        ids[path_of(*key)] = gone.under
-        return path_of(*key)
+        path = path_of(*key)
+        # A hidden one counts where it was, which those know whose grant begins at the node, and nowhere else.
+        if path != path_of(*gone.former)[:-1] and not self._is_visible(path, rights):
+            raise self._without_parent()
+        ids[path] = gone.under
+        return path
 
     # -- building ------------------------------------------------------------------------------------------------------
 
@@ -184,7 +186,11 @@ class Restore(Edit):
         return touched(self.hierarchy.name, self.path) | former
 
     def keys_to_read(self) -> list[Key]:
-        return [*super().keys_to_read(), id_key(self.node_id)]
+        gone = self.gone
+        if gone is None:
+            return super().keys_to_read()
+        above = [] if gone.under is None else [id_key(gone.under)]
+        return [*super().keys_to_read(), id_key(gone.id), revision_key(gone.id, gone.revision), *above]
 
     async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
         faults, gone, above, hierarchy = FaultList(self.faults), self.gone, [""], self.hierarchy
@@ -204,7 +210,7 @@ class Restore(Edit):
                     raise taken(self.path).at("key")
         if gone is None or faults.errors:
             raise faults.error()
-        top = Restored.of(gone, (await reader.read([], [key := revision_key(gone.id, gone.revision)]))[key])
+        top = Restored.of(gone, read_set[revision_key(gone.id, gone.revision)])
         rewrite = SubtreeRewrite(gone.former, self.key, above, first_rank(gone.level, last_segment(*self.key)))
         with faults.collecting("key" if self.key.sk == "#" else "to"):
             moved = rewrite.moved(top.record)

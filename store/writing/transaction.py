@@ -149,8 +149,11 @@ class TransactionBuilder:
         self._trees.restore(top, shape_of(records))
 
     async def take_out(self, gone: Gone, reader: Reader) -> None:
-        """Note in the tombstone of its parent that a node comes back, if that was deleted with it."""
-        if gone.under is not None:
+        """Note in the tombstone of its parent that a node comes back, if that was deleted with it.
+
+        A dry run does not, so that its plan tells nothing of a parent that the caller may not see.
+        """
+        if gone.under is not None and not self.context.is_dry_run:
             await reader.read_into(self.read_set, [], [key := id_key(gone.under)])
             self._add(without_child(self.read_set[key], gone))
 

@@ -195,7 +195,7 @@ WAYS = {
     "GroundConnection.nodes": '{ area(path: "r") { children { nodes { id } } id } }',
     "GroundEdge.node": '{ area(path: "r") { id children { edges { node { id } } } } }',
 }
-OTHERS = {f"{verb}GroundPayload.node" for verb in ("Create", "Update", "Move", "Delete")}
+OTHERS = {f"{verb}GroundPayload.node" for verb in ("Create", "Update", "Move", "Delete", "Restore")}
 OTHERS |= {f"{verb}GroundPayload.previousParent" for verb in ("Move", "Delete")}  # a mutation answers two at most
 OTHERS.add("EditGroundPayload.nodes")  # one for each of at most 100 edits
 

@@ -74,7 +74,7 @@ HIDDEN = {
     "Mutation", "WritePlan", "DeletePolicy", "Subscription", "TreeNode", "UserError", "UserErrorCode",
 }  # fmt: skip
 OF_MUTATIONS = (
-    r"(Create|Update|Move|Delete)\w+Input|\w+(Attributes|Payload|Destination|Position|Addition|NumberField)|"
+    r"(Create|Update|Move|Delete|Restore)\w+Input|\w+(Attributes|Payload|Destination|Position|Addition|NumberField)|"
     r"(Location|CategoryNode)(By|Edit)"
 )
 OF_QUERY = {"node", "nodes", "deletedNode", "changes", "move", "moves", "hierarchies", "_service", "_entities"}

@@ -12,15 +12,26 @@ from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller
 from store.connect import open_store
 from store.engine import Store
+from store.model.records import derived_id
 from tests.rights.asking import Server, caller, codes
 from tests.systems.asking import plant
 
 PLACES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Omaha/68118", "POSTAL_CODE"),
     ("US/NE/Omaha2", "CITY"), ("US/NE/Lincoln", "CITY"), ("US/IA", "STATE"), ("FR", "COUNTRY"),
+    ("US/NE/Omaha/old", "POSTAL_CODE"), ("US/NE/Gone", "CITY"), ("AT", "COUNTRY"), ("US/MO", "STATE"),
+    ("US/MO/Joplin", "CITY"),
 ]  # fmt: skip
-GOODS = [("Books", "CATEGORY"), ("Books/Maps", "CATEGORY")]
+GOODS = [("Books", "CATEGORY"), ("Books/Maps", "CATEGORY"), ("Books/Old", "CATEGORY")]
 OMAHA, CHILD = "US/NE/Omaha", "US/NE/Omaha/68118"
+IDS = {
+    "id": OMAHA, "lincoln": "US/NE/Lincoln", "old": "US/NE/Omaha/old", "gone": "US/NE/Gone", "at": "AT",
+    "joplin": "US/MO/Joplin",
+}  # fmt: skip
+DELETED = [
+    *[("Location", path) for path in ("US/NE/Omaha/old", "US/NE/Gone", "AT", "US/MO/Joplin", "US/MO")],
+    ("CategoryNode", "Books/Old"),
+]
 
 CASES = {
     "none": [],
@@ -74,6 +85,18 @@ OF_MUTATION: dict[str, list[tuple[str, list[str]]]] = {
         ('node: {id: "$id"}, policy: CASCADE', writes()),
         (f"{at(OMAHA)}, policy: REPARENT", writes(FORBIDDEN)),
     ],
+    "restoreLocation": [
+        ('id: "$old"', writes()),
+        ('id: "$old", key: "x"', writes()),
+        ('id: "$old", to: {parent: {path: "US/NE/Lincoln"}}', [FORBIDDEN, UNSEEN, OK, UNSEEN, UNSEEN, FORBIDDEN]),
+        ('id: "$old", to: {parent: {id: "$lincoln"}}', [FORBIDDEN, UNSEEN, OK, UNSEEN, UNSEEN, FORBIDDEN]),
+        # Whose grant has a root beside hidden ones may make some root.
+        ('id: "$old", to: {root: true}', [FORBIDDEN, FORBIDDEN, FORBIDDEN, UNSEEN, FORBIDDEN, FORBIDDEN]),
+        ('id: "$gone"', [FORBIDDEN, UNSEEN, OK, UNSEEN, UNSEEN, FORBIDDEN]),
+        ('id: "$gone", to: {root: true}, key: "x"', [FORBIDDEN] * 6),
+        ('id: "$id"', [FORBIDDEN, UNSEEN, UNSEEN, UNSEEN, UNSEEN, FORBIDDEN]),  # which is not deleted
+        ('id: "location:none"', [FORBIDDEN, UNSEEN, UNSEEN, UNSEEN, UNSEEN, FORBIDDEN]),
+    ],
     **{
         f"{verb}CategoryNode": [(given, [FORBIDDEN] * 5 + [OK])]
         for verb, given in {
@@ -81,6 +104,7 @@ OF_MUTATION: dict[str, list[tuple[str, list[str]]]] = {
             "update": 'node: {path: "Books"}, name: "x"',
             "move": 'node: {path: "Books/Maps"}, to: {root: true}',
             "delete": 'node: {path: "Books"}, policy: CASCADE',
+            "restore": 'id: "$books"',
         }.items()
     },
 }  # fmt: skip
@@ -133,6 +157,26 @@ OF_GRANTS = [
         FORBIDDEN,
     ),
     ("write:location", 'create@parent: {path: "US/NE"}, key: "x", id: "x", name: "x", attributes: {city: {}}', OK),
+    ("write:location/US/NE/Gone", 'restore@id: "$gone"', OK),  # where it was, below a parent that is hidden
+    ("write:location/US/NE/Gone", 'restore@id: "$gone", key: "Gone2"', FORBIDDEN),
+    ("write:location/US/NE/Gone write:location/US/NE/Gone2", 'restore@id: "$gone", key: "Gone2"', OK),
+    ("write:location/US/NE/Gone", 'restore@id: "$gone", to: {parent: {path: "US/NE"}}', UNSEEN),
+    ("write:location/US/NE/Gone read:location", 'restore@id: "$old"', FORBIDDEN),
+    ("write:location/US/NE/Gone OPEN", 'restore@id: "$old"', FORBIDDEN),
+    ("write:location/US/NE/Gone OPEN", 'restore@id: "location:none"', UNSEEN),
+    ("write:location/US/NE OPEN", 'restore@id: "$old", to: {parent: {path: "US/IA"}}', FORBIDDEN),
+    ("write:location/US/NE OPEN", 'restore@id: "location:none", to: {parent: {path: "US/IA"}}', FORBIDDEN),
+    ("write:location/US/NE OPEN", 'restore@id: "location:none", to: {root: true}', FORBIDDEN),
+    ("write:location/AT", 'restore@id: "$at"', OK),
+    ("write:location/AT", 'restore@id: "$at", key: "BE"', FORBIDDEN),
+    ("write:location/AT write:location/US", 'restore@id: "$at", to: {parent: {path: "US"}}', "MISPLACED"),
+    ("write:location/US", 'restore@id: "$joplin"', UNSEEN),  # its parent is deleted as well
+    ("write:location/US/MO/Joplin write:location/US/NE", 'restore@id: "$joplin"', UNSEEN),
+    (
+        "write:location/US/MO/Joplin write:location/US/NE",
+        'restore@id: "$joplin", to: {parent: {path: "US/NE"}}',
+        OK,
+    ),
 ]
 
 ONCE = """mutation { createLocation(input: {parent: {path: "US/NE"}, key: "KEY", name: "x", attributes: {city:
@@ -143,7 +187,7 @@ ONCE = """mutation { createLocation(input: {parent: {path: "US/NE"}, key: "KEY",
 
 
 class World:
-    """A server, and the ids of Omaha and of Lincoln."""
+    """A server, and ids of nodes, some of which are deleted."""
 
     def __init__(self, server: Server, ids: dict[str, str]) -> None:
         self.server, self.ids = server, ids
@@ -162,10 +206,13 @@ class World:
 async def world(store: Store) -> World:
     for cls, rows in ((Location, PLACES), (CategoryNode, GOODS)):
         await plant(store, cls, [(tuple(path.split("/")), level) for path, level in rows])
-    server, ids = Server(store, Location, CategoryNode), {}
-    for name, path in (("id", OMAHA), ("lincoln", "US/NE/Lincoln")):
-        found = await server.data(caller("read:location"), f'{{ location(path: "{path}") {{ id }} }}')
-        ids[name] = found["location"]["id"]
+    server = Server(store, Location, CategoryNode)
+    ids = {name: f"location:{derived_id('location', tuple(path.split('/')))}" for name, path in IDS.items()}
+    ids["books"] = f"category:{derived_id('category', ('Books', 'Old'))}"
+    for title, path in DELETED:
+        delete = f'mutation {{ delete{title}(input: {{node: {{path: "{path}"}}}}) {{ node {{ id }} }} }}'
+        answer = await server.write(caller("write:location", "write:category"), delete)
+        assert "errors" not in answer
     return World(server, ids)
 
 

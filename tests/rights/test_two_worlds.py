@@ -278,7 +278,7 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
         add(f"{hierarchy}Node", [at], "children { nodes { path children { nodes { path } } } }")
         add(f"{hierarchy}Node", [at, node_id], "ancestors { id } history { totalCount }")
         add("node", [node_id], "id")
-        add("deletedNode", [node_id], "path")
+        add("deletedNode", [node_id], "path descendantCount")
         under = f'under: "{format_path(path)}"'
         for first in (1, 10, 100):
             add(f"search{title}", [f'(text: "lamp", {under}, first: {first})'], TOTAL)
@@ -323,6 +323,11 @@ MUTATIONS = (
     "delete%s(input: {node: IT, policy: CASCADE}, dryRun: true)",
 )  # fmt: skip
 
+RESTORES = (
+    "restore%s(input: {id: IT})", 'restore%s(input: {id: IT, to: {parent: OWN}}, idempotencyKey: "once")',
+    'restore%s(input: {id: IT, to: {parent: OWN}, key: "a0"}, dryRun: true)', 'restore%s(input: {id: IT, key: " "})',
+    'restore%s(input: {id: IT, to: {root: true}})', 'restore%s(input: {id: OWNID, to: {parent: {id: IT}}})',
+)  # fmt: skip
 OWN_EDITS = ('{update: {node: {path: "%s"}, name: "m"}}', '{move: {node: {path: "%s"}, key: "other"}}')
 
 
@@ -332,6 +337,12 @@ def mutations(hierarchy: str, top: Path) -> Iterator[str]:
         node_id = f'id: "{hierarchy}:{"-".join(path)}"'
         new = f'parent: {{path: "{format_path(top)}"}}, key: "n", name: "n", {node_id}, attributes: {{}}'
         yield f"mutation {{ create{hierarchy.title()}Node(input: {{{new}}}) {{ node {{ id }} }} }}"
+        own = {"OWNID": f'"{hierarchy}:{"-".join(top)}"', "OWN": f'{{path: "{format_path(top)}"}}'}
+        for one in RESTORES:
+            named = one.replace("IT", node_id.removeprefix("id: "))
+            for name, text in own.items():
+                named = named.replace(name, text)
+            yield f"mutation {{ {named % f'{hierarchy.title()}Node'} {{ node {{ id }} move {{ id }} plan {{ nodes }} }} }}"
         for one, it in itertools.product(MUTATIONS, (f'path: "{format_path(path)}"', node_id)):
             named = one.replace("IT", f"{{{it}}}").replace("OWN", f'{{path: "{format_path((*top, "a0"))}"}}')
             yield f"mutation {{ {named % f'{hierarchy.title()}Node'} {{ node {{ id }} }} }}"
