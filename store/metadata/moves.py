@@ -6,14 +6,16 @@ deleted. The copies at the other end are hidden.
 """
 
 import secrets
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from store.metadata.history import Gone, shown_key
-from store.metadata.tree_version import ActiveMoveRef
+from store.metadata.tree_version import ActiveMoveRef, by_level
 from store.model.decoding import Count, Number, Partition, SortKey, Time, decoded
 from store.model.keys import Key, hierarchy_of
 from store.model.records import Item, Record
@@ -146,6 +148,13 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
         if not self.has_committed or not self.source.holds(key):
             return key
         return None if self.target is None else key.moved(self.source, self.target)
+
+    def counted(self, record: Record) -> Record:
+        """The top of a subtree that is restored, with the counts of the copies; before the commit it has no children."""
+        if self.gone is None or not self.has_committed:
+            return record
+        kids = by_level({name: n for name, n in self.shape.items() if name.endswith(f"@{record.depth + 1}")})
+        return replace(record, kids=dict(kids), below=dict(by_level(self.shape) - Counter([record.level])))
 
 
 def new_move(

@@ -67,7 +67,7 @@ class Writer:
                 await job.is_decided.wait()
         if job.refusal is not None:
             raise job.refusal
-        return replace(result, move=job.move)
+        return _with_move(result, job.move)
 
     async def write_in_order(
         self, edits: Sequence[tuple[Edit | EditMany, EditOptions]], reads: ReadUsage
@@ -162,6 +162,12 @@ class _Built(NamedTuple):
     request: EditRequest
     result: EditResult | Exception
     has_changes: bool = False
+
+
+def _with_move(result: EditResult, move: Move) -> EditResult:
+    """A result with its move as that is now."""
+    nodes = [one._replace(record=move.counted(one.record)) for one in result.nodes]
+    return replace(result, move=move, nodes=nodes)
 
 
 class GroupCommit:
@@ -279,7 +285,8 @@ class GroupCommit:
         move = None if move_key is None else (await reader.read([], [move_key]))[move_key]
         records = await reader.contents_of([one.record for one in found.nodes])
         nodes = [one._replace(record=record) for one, record in zip(found.nodes, records, strict=True)]
-        return replace(found, nodes=nodes, move=None if move is None else Move.of(move))
+        found = replace(found, nodes=nodes)
+        return found if move is None else _with_move(found, Move.of(move))
 
     async def _result_after(self, error: Exception, request: EditRequest) -> EditResult | Exception:
         """The result of a request that failed: the stored one where the same request was committed by another process,

@@ -35,7 +35,7 @@ RELATIONS = """parent { id path } ancestors { id path } descendants { totalCount
     children { totalCount nodes { id path parent { id path } } }"""
 CONTENT = "id path name revision childCount atRevision(n: 1) { name }"
 PAYLOAD = f"node {{ {CONTENT} {RELATIONS} history {{ totalCount }} }}"
-FORMER = "previousParent { id path name } move { id from to }"
+FORMER, MOVE = "previousParent { id path name }", "move { id from to }"
 NOWHERE: dict[str, Any] = {
     "parent": None,
     "ancestors": [],
@@ -47,7 +47,7 @@ NOWHERE: dict[str, Any] = {
 @dataclass(frozen=True, eq=False)
 class Mutation:
     """One mutation: its verb, its input, and the places at which it is made, before and after; `parent` is the former
-    one. In the input a node is a place: of its path after a `/`, of its id after a `#`.
+    one. In the input a node is a place: of its path after a `/`, of its id after a `#`, which alone is after a `!`.
     """
 
     verb: str
@@ -59,7 +59,8 @@ class Mutation:
 
     @property
     def is_by_id(self) -> bool:
-        return "#" in str(self.input)
+        """Whether it names a node by its id that has to be there."""
+        return "#" in str(self.input) and self.verb != "restore"
 
 
 def _mutations() -> Iterator[Mutation]:
@@ -78,6 +79,11 @@ def _mutations() -> Iterator[Mutation]:
         yield Mutation("delete", node | {"policy": "REPARENT"}, x, x, "A/p")
         yield Mutation("delete", node | {"policy": "CASCADE"}, x, x, "A/p")
         yield Mutation("delete", node | {"policy": "CASCADE"}, x, x, "A/p", is_large=True)
+        yield Mutation("restore", {"id": f"!{x}"} | to, x, "A/q/x")
+        yield Mutation("restore", {"id": f"!{x}"} | to, x, "A/q/x", is_large=True)
+    yield Mutation("restore", {"id": f"!{x}"}, x, x)
+    yield Mutation("restore", {"id": f"!{x}"}, x, x, is_large=True)
+    yield Mutation("restore", {"id": f"!{x}", "key": "z"}, x, "A/p/z")
 
 
 MUTATIONS = [*_mutations()]
@@ -106,6 +112,7 @@ GRANTS = {
 
 def document(verb: str) -> str:
     payload = PAYLOAD + (FORMER if verb in ("move", "delete") else "")
+    payload += MOVE if verb in ("move", "delete", "restore") else ""
     return f"""mutation($input: {verb.title()}CategoryNodeInput!, $key: String) {{
         it: {verb}CategoryNode(input: $input, idempotencyKey: $key) {{ {payload} }} }}"""
 
@@ -136,6 +143,9 @@ class Case:
             plan.take(Row(number, path, [Part("CATEGORY", None, node_id(self.tree, place).partition(":")[2])]))
         await load(self.store, plan, outcome)
         assert not outcome.rejections
+        if self.mutation.verb == "restore":
+            subtree = {"node": f"/{self.mutation.source}", "policy": "CASCADE"}
+            assert "errors" not in await self._write(ADMIN, "delete", subtree)
         limit = self.store.max_commit_changes
         self.store.max_commit_changes = SMALL if self.mutation.is_large else limit
         answer = await self._write(self.who("the same"), self.mutation.verb, self.mutation.input, "once")
@@ -143,7 +153,7 @@ class Case:
         self.store.max_commit_changes = limit
         assert "errors" not in answer, answer
         self.first = answer["data"]["it"]
-        if self.mutation.parent:
+        if "move" in self.first:
             assert (self.first["move"] is not None) is self.mutation.is_large
         for what in EVENTS[self.event]:
             await self._happen(*what.split())
@@ -182,6 +192,8 @@ class Case:
         match given:
             case dict():
                 return {name: self._named(value) for name, value in given.items()}
+            case str() if given[0] == "!":
+                return node_id(self.tree, given[1:])
             case str() if given[0] == "#":
                 return {"id": node_id(self.tree, given[1:])}
             case str() if given[0] == "/":
@@ -224,8 +236,8 @@ class Case:
         found: dict[str, Any] = {"node": written | (present or {**NOWHERE, "history": history})}
         if mutation.parent is not None:
             parent = await self.node(who, node_id(self.tree, mutation.parent), "id path name")
-            found |= {"previousParent": parent, "move": self.first["move"]}
-        return found
+            found |= {"previousParent": parent}
+        return found | ({"move": self.first["move"]} if "move" in self.first else {})
 
 
 def cases() -> list[tuple[Mutation, str]]:
@@ -268,6 +280,9 @@ async def test_a_repetition_does_not_tell_a_hidden_node_from_a_deleted_one(store
         await case.begin()
         told = []
         for grants in ("the same", "another subtree", "reads", "nothing", "only below"):
+            reads = case.who(grants).reads
+            if mutation.verb == "restore" and reads and reads.may_read("category", (case.tree, *mutation.target.split("/"))):
+                continue  # who may see that it is deleted again
             witness.keys, witness.spans, witness.counts = [], [], []
             _, errors, text = await case.again(grants)
             own = case.tree, case.first["node"]["id"], (case.first.get("move") or {}).get("id", case.tree)
