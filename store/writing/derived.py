@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import TooLarge
+from store.errors import TooLarge, shorten
 from store.kinds.conditional import Waiting, check_made, conditional_changes, keys_of
 from store.kinds.items import item_changes, located, moved_keys, node_items, removals, removed, taken
 from store.kinds.kind import Located
@@ -54,7 +54,7 @@ from store.metadata.tree_version import (
 from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, Path, ancestor_keys, depth_of, parent_sort_key
+from store.model.keys import Key, Path, ancestor_keys, depth_of, parent_sort_key, path_of
 from store.model.paths import format_path
 from store.model.records import (
     ABSENT,
@@ -531,7 +531,12 @@ class MoveItems:
     def _conditional(self, old: Located | None, new: Located | None) -> Iterable[Change]:
         changes, taken = conditional_changes(Waiting.of(self._recipes, old, new), self._found)
         for one in taken:
-            raise one.waiting.kind.taken(None, one.waiting.record, one.item, None)
+            kind, record, gone = one.waiting.kind, one.waiting.record, self._move.gone
+            if gone is None:
+                raise kind.taken(None, record, one.item, None)
+            former = path_of(*record.key.moved(self._move.source, gone.key))
+            fault = kind.taken(None, record, one.item, None, "change or delete that first")
+            raise fault.of(shorten(format_path(former))).at("id")
         return changes.values()
 
     async def _read(self, keys: Sequence[Key]) -> list[Item]:

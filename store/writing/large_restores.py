@@ -82,7 +82,7 @@ class RestoreCopies:
         if target.sk != "#":
             (item,) = await self._read([Key(target.pk, parent_sort_key(target.sk))])
             if item is None:
-                raise NotFound("The new parent no longer exists.")
+                raise NotFound("The new parent no longer exists.").at("to")
             parent = Record.of(item)
             above = [*parent.above, parent.level]
         return SubtreeRewrite(self._gone.key, target, above, self._gone.rank)
@@ -122,7 +122,7 @@ class RestoreCopies:
             if one.id == top_id or one.under in copied or one.under in kept:
                 kept[one.id] = one, item
         if self._lease.move.cursor is None and top_id not in kept:
-            raise NotFound(f"{top_id} was brought back by its id meanwhile, so there is nothing to restore.")
+            raise NotFound(f"{top_id} was brought back by its id meanwhile, so there is nothing to restore.").at("id")
         return [*kept.values()]
 
     async def _count(self) -> None:

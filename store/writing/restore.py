@@ -40,7 +40,7 @@ from store.model.keys import (
 )
 from store.model.records import MAX_BATCH_BYTES, Item, Record, SubtreeRewrite, is_id, key_of, size_of
 from store.reading import PAGE_ITEMS, gone_items, index_may_lag
-from store.writing.create_update import levels_above, taken
+from store.writing.create_update import existing, levels_above, taken
 from store.writing.derived import item_changes_of_removal
 from store.writing.edit import NOWHERE, UNUSABLE, Edit, Places, child_path, touched
 from store.writing.positions import Position, Ranks, Side, ranks_at
@@ -200,9 +200,12 @@ class Restore(Edit):
                     raise Conflict(
                         f"{self.node_id} is still being deleted; retry when the move {gone.deletion} has ended."
                     )
-            if self.path[:-1] != NOWHERE and self.path != NOWHERE:
-                with faults.collecting("to"):
+        if NOWHERE not in (self.path, self.path[:-1]):
+            with faults.collecting("to"):
+                if gone is not None:
                     above = levels_above(read_set, hierarchy, self.path, gone.level)
+                elif len(self.path) > 1:
+                    existing(read_set, hierarchy, self.path[:-1])
         if self.path != NOWHERE:
             with faults.collecting():
                 read_set.check_not_moving(self.key)

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from store.api_keys import add_key, new_key, revoke_key
 from store.engine import ReadUsage
 from store.errors import rfc3339
-from store.model.records import Put
+from store.model.records import Put, derived_id
 from store.writing.create_update import Create
-from store.writing.move_delete import Move
+from store.writing.edit import Named
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.restore import Restore
 from tests.event_streams import FEED, following
 from tests.hierarchies import CATEGORY
 
@@ -65,6 +67,21 @@ async def test_a_caller_of_a_part_gets_the_changes_of_this_part_and_no_event_of_
                 found += shown((await client.next()).page)
             assert found == [("CREATED", "a/seen/1", True), ("DELETED", "a/seen/1", True)]
         assert shown((await server.ask(FEED, headers, tree="a", since=first.id))["data"]["changes"]) == found
+
+
+async def test_a_restore_is_an_event_for_callers_of_the_node_and_of_a_part_of_it(stream):
+    async with stream(600) as server:
+        await create(server, "a", "a/b", "a/b/seen")
+        node = Named("id", id=f"category:{derived_id('category', ('a', 'b'))}")
+        await server.writer.write(Delete(CATEGORY, ("a", "b"), Policy.CASCADE), ReadUsage())
+        for grant, expected in (("a/b/seen", ("a/b/seen", False)), ("a/b", ("a/b", True)), ("a", ("a/b", True))):
+            _, headers = await key_of(server, f"read:category/{grant}")
+            async with server.client(headers=headers) as client:
+                await client.next()
+                await server.writer.write(Restore(CATEGORY, (), str(node.id), names=[node]), ReadUsage())
+                page = (await client.next()).page
+            assert shown(page) == [("RESTORED", *expected)]
+            await server.writer.write(Delete(CATEGORY, ("a", "b"), Policy.CASCADE), ReadUsage())
 
 
 async def test_hidden_changes_delay_no_heartbeat(stream):

@@ -30,7 +30,10 @@ HISTORY = """query($path: Path!) { location(path: $path) { revision first: atRev
 CHANGES = """query($since: String, $under: Path, $tree: Path = "US") {
   changes(hierarchy: LOCATION, tree: $tree, after: $since, under: $under) {
   changes { event nodeId path level revision from to } cursor hasMore } }"""
-DELETED = "query($id: ID!) { deletedNode(id: $id) { path deletedBy history { totalCount } } }"
+DELETED = "query($id: ID!) { deletedNode(id: $id) { path deletedBy descendantCount history { totalCount } } }"
+RESTORE = (
+    "mutation($id: ID!, $to: Path!) { restoreLocation(input: {id: $id, to: {parent: {path: $to}}}) { node { path } } }"
+)
 
 
 @pytest.fixture
@@ -96,7 +99,8 @@ async def test_pages_of_a_history_are_full_where_revisions_are_hidden(server):
 
 async def test_a_deleted_node_is_found_only_if_its_last_path_is_visible(server):
     ids = [(await make(server, DELETE, path=path))["deleteLocation"]["node"]["id"] for path in ("US/NE/Omaha", "US/MO")]
-    assert (await server.data(NE, DELETED, id=ids[0]))["deletedNode"]["path"] == "US/NE/Omaha"
+    found = {"path": "US/NE/Omaha", "deletedBy": "somebody", "descendantCount": 1, "history": {"totalCount": 1}}
+    assert (await server.data(NE, DELETED, id=ids[0]))["deletedNode"] == found
     hidden, absent = [await server.ask(NE, DELETED, id=one) for one in (ids[1], "location:nowhere")]
     assert hidden == absent == {"data": {"deletedNode": None}}
     above = (await make(server, DELETE, path="US"))["deleteLocation"]["node"]["id"]
@@ -178,3 +182,28 @@ async def test_another_place_of_the_top_of_a_grant_is_not_told_since_siblings_ar
     assert [one[:2] for one in await changes(server, caller("read:location/US"), since=since)] == [("MOVED", "US/NE")]
     assert ("MOVED", "US/NE") in [one[:2] for one in await changes(server, ALL, since=since)]
     assert await server.data(NE, seen) == before
+
+
+async def test_a_restore_is_told_where_the_node_comes_to_of_it_or_of_the_grant_roots_below_it(server):
+    seen = {
+        "below": caller("read:location/US/NE/Omaha", "read:location/US/NE/none"), "at": NE, "above": ALL,
+        "former": caller("read:location/US/MO"), "beside": caller("read:location/US/MO/Joplin"),
+    }  # fmt: skip
+    omaha = (await make(server, DELETE, path="US/NE/Omaha"))["deleteLocation"]["node"]["id"]
+    state = (await make(server, DELETE, path="US/NE"))["deleteLocation"]["node"]["id"]
+    since = await now(server)
+    await make(server, RESTORE, id=state, to="US")
+    await make(server, RESTORE, id=omaha, to="US/MO")
+    whole, part = ("RESTORED", "US/NE", True, 2, None, None), ("RESTORED", "US/MO/Omaha", True, 2, None, None)
+    assert {name: await changes(server, who, since=since) for name, who in seen.items()} == {
+        "below": [("RESTORED", path, False, None, None, None) for path in ("US/NE/Omaha", "US/NE/none")],
+        "at": [whole], "above": [whole, part], "former": [part], "beside": [],
+    }  # fmt: skip
+    assert await changes(server, seen["below"], since=since, under="US/NE/Omaha/68118") == [
+        ("RESTORED", "US/NE/Omaha", False, None, None, None)
+    ]
+    read = '{ location(path: "US/MO/Omaha") { history { totalCount nodes { name } } atRevision(n: 1) { name } } }'
+    assert (await server.data(seen["former"], read))["location"] == {
+        "history": {"totalCount": 1, "nodes": [{"name": "Omaha"}]}, "atRevision": None,
+    }, "its first revision was at a hidden path"  # fmt: skip
+    assert (await server.data(NE, DELETED, id=omaha))["deletedNode"] is None

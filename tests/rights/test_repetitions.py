@@ -281,7 +281,11 @@ async def test_a_repetition_does_not_tell_a_hidden_node_from_a_deleted_one(store
         told = []
         for grants in ("the same", "another subtree", "reads", "nothing", "only below"):
             reads = case.who(grants).reads
-            if mutation.verb == "restore" and reads and reads.may_read("category", (case.tree, *mutation.target.split("/"))):
+            if (
+                mutation.verb == "restore"
+                and reads
+                and reads.may_read("category", (case.tree, *mutation.target.split("/")))
+            ):
                 continue  # who may see that it is deleted again
             witness.keys, witness.spans, witness.counts = [], [], []
             _, errors, text = await case.again(grants)

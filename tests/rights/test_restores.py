@@ -150,7 +150,7 @@ async def test_a_large_restore_is_shown_to_whoever_sees_its_former_and_its_new_p
         assert [one["move"] and one["move"]["from"] for one in told] == ["T/s/p", "T/s/p", None, None, None]
         assert [len(one["moves"]) for one in told] == [1, is_running, 0, 0, 0]
         assert [one["deletedNode"] for one in told] == [None] * 5
-        paths = "{ categoriesByPath(paths: [\"U/p\", \"U/p/x/y\", \"U/u\"]) { path } }"
+        paths = '{ categoriesByPath(paths: ["U/p", "U/p/x/y", "U/u"]) { path } }'
         seen = [one and one["path"] for one in (await server.data(PLACE, paths))["categoriesByPath"]]
         assert seen == [None, None, "U/u"] if is_running else ["U/p", "U/p/x/y", "U/u"]
     taken = await server.write(EDITOR, f"mutation {{ {restore('T/s/p')} {{ node {{ id }} }} }}")

@@ -8,6 +8,7 @@ import pytest
 from clade import Node, attribute
 from resolvers.access.callers import Caller
 from store.engine import ReadUsage, Store
+from store.metadata.moves import MoveTiming
 from store.model.keys import Key
 from store.model.records import Item
 from tests.rights.asking import Server, caller
@@ -175,3 +176,63 @@ async def test_all_values_that_are_taken_are_told_in_one_order(server: Server) -
     taken = 'attributes: {product: {stockCode: "B", number: 2}}'
     faults = await edit(server, ALL, f'update: {{node: {{path: "East/P"}}, {taken}}}')
     assert [one["field"][-1] for one in faults] == ["number", "stockCode"]
+
+
+RESTORE = "mutation { restoreShop(input: {id: %s}) { node { path } userErrors { code field message } } }"
+
+
+async def restored(server: Server, who: Caller, path: str) -> Any:
+    """The path of a deleted node that comes back, or the faults or the error of the request."""
+    feed = await server.data(
+        ALL, 'query { deleted: changes(hierarchy: SHOP, tree: "East") { changes { path nodeId } } }'
+    )
+    ids = {one["path"]: one["nodeId"] for one in feed["deleted"]["changes"]}
+    answer = await server.write(who, RESTORE % f'"{ids[path]}"')
+    if answer["data"] is None:
+        return [one["extensions"]["code"] for one in answer["errors"]]
+    told = answer["data"]["restoreShop"]
+    return told["userErrors"] or told["node"]["path"]
+
+
+async def test_values_that_would_tell_of_the_rest_come_back_by_who_may_write_all_of_it(server: Server) -> None:
+    assert await edit(server, ALL, 'create: {parent: {path: "East"}, key: "N", name: "x", attributes: '
+                      '{product: {number: 7}}}') == []  # fmt: skip
+    assert await edit(server, EDITOR, 'delete: {node: {path: "East/N"}}', 'delete: {node: {path: "East/P/V"}}') == [
+        "East/N", "East/P/V",
+    ]  # fmt: skip
+    assert await edit(server, EDITOR, 'delete: {node: {path: "East/P"}}') == ["East/P"]
+    assert await restored(server, EDITOR, "East/N") == "East/N"
+    assert await restored(server, EDITOR, "East/P") == ["FORBIDDEN"]
+    assert await edit(server, ALL, 'update: {node: {path: "West/Q"}, attributes: {product: {stockCode: "A"}}}') == []
+    assert await restored(server, EDITOR, "East/P") == ["FORBIDDEN"], "whether the value is taken or not"
+    assert await restored(server, ALL, "East/P") == [
+        {
+            "code": "TAKEN",
+            "field": ["id"],
+            "message": "East/P: A is the stockCode of West/Q; change or delete that first.",
+        }
+    ]
+    assert await edit(server, ALL, 'update: {node: {path: "West/Q"}, attributes: {product: {stockCode: "B"}}}') == []
+    assert await restored(server, ALL, "East/P") == "East/P"
+    assert await restored(server, ALL, "East/P/V") == "East/P/V"
+    assert await paths(server) == {"East/P": "A", "East/P/V": None, "East/N": None, "West/Q": "B"}
+
+
+async def test_a_disclosed_value_that_is_taken_names_no_hidden_node(server: Server, store: Store) -> None:
+    assert await edit(server, ALL, 'update: {node: {path: "East/P"}, attributes: {product: {stockCode: null}}}') == []
+    assert await edit(server, ALL, 'update: {node: {path: "East/P/V"}, attributes: {variant: {stockCode: null}}}') == []
+    assert await edit(server, ALL, 'delete: {node: {path: "East/P"}, policy: CASCADE}') == []
+    assert await edit(server, ALL, 'update: {node: {path: "West/Q"}, attributes: {product: {number: 1}}}') == []
+    told = "East/P: 1 is the number of another node; change or delete that first."
+    assert await restored(server, EDITOR, "East/P") == [{"code": "TAKEN", "field": ["id"], "message": told}]
+    store.max_commit_changes = 10  # so that it is a job, which may have to take any value
+    assert await restored(server, EDITOR, "East/P") == ["FORBIDDEN"]
+    large = Server(store, Shop, timing=MoveTiming(0.0, 0.0, 5.0, 5.0))
+    (fault,) = await restored(large, ALL, "East/P")
+    assert (fault["code"], fault["field"]) == ("TAKEN", ["id"])
+    assert "West" not in fault["message"], "this is the reason of the move, for all who see its places"
+    await large.writer.move_worker.finished()
+    query = "{ moves(hierarchy: SHOP) { state reason from to } }"
+    assert (await large.data(ALL, query))["moves"] == [
+        {"state": "UNDONE", "reason": fault["message"], "from": "East/P", "to": "East/P"}
+    ]
