@@ -199,6 +199,8 @@ class TransactionBuilder:
         """
         if move.gone is not None:
             self._trees.restore(self.record, move.shape)
+            if move.redirects:
+                self._trees.redirect(move.former.pk)  # they lead to the nodes from now on
         elif rewrite is None:
             self._trees.remove(self.record, move.shape)
         else:
