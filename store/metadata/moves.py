@@ -150,7 +150,7 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
         return None if self.target is None else key.moved(self.source, self.target)
 
     def counted(self, record: Record) -> Record:
-        """The top of a subtree that is restored, with the counts of the copies; before the commit it has no children."""
+        """The top of a subtree that is restored, with the counts of the copies: before the commit there are none."""
         if self.gone is None or not self.has_committed:
             return record
         kids = by_level({name: n for name, n in self.shape.items() if name.endswith(f"@{record.depth + 1}")})

@@ -9,10 +9,13 @@ import pytest
 from graph.hierarchies.attribute import WrongClass
 from store.engine import ReadUsage
 from store.model.keys import node_key
+from store.model.records import derived_id
 from store.transfer.export import export
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from store.transfer.shapes.paths import row_of
+from store.writing.move_delete import Delete, Policy
+from store.writing.writer import Writer
 from tests import invariants
 from tests.classes import land_after, land_before
 from tests.rights.asking import Server, caller
@@ -127,6 +130,20 @@ async def test_the_next_write_stores_the_values_of_a_node_under_their_present_na
     }  # fmt: skip
     (item,) = await store.get([node_key("land", ("DE", "Bonn"))], ReadUsage(), strong=True)
     assert (item["population"], item["major"], item.get("people"), item.get("mayor")) == (7, "Bob", None, None)
+
+
+async def test_a_deleted_node_comes_back_at_its_present_level_with_its_values_under_their_present_names(server, store):
+    bonn = f"land:{derived_id('land', ('DE', 'Bonn'))}"
+    await Writer(store).write(Delete(OLD, ("DE", "Bonn"), Policy.CASCADE), ReadUsage())
+    asked = f'{{ deletedNode(id: "{bonn}") {{ level descendantCount }} }}'
+    assert (await server.data(ALL, asked))["deletedNode"] == {"level": "CITY", "descendantCount": 1}
+    node = "... on City { level population major children { nodes { key level } } }"
+    restored = await server.write(ALL, f'mutation {{ restoreLand(input: {{id: "{bonn}"}}) {{ node {{ {node} }} }} }}')
+    assert restored["data"]["restoreLand"]["node"] == {
+        "level": "CITY", "population": 7, "major": "Ann", "children": {"nodes": [{"key": "Hof", "level": "FARM"}]},
+    }  # fmt: skip
+    assert await server.data(ALL, QUERY) == EXPECTED
+    assert [one["key"] for one in (await server.data(ALL, SEARCH, text="ann"))["searchLands"]["nodes"]] == ["Bonn"]
 
 
 @pytest.mark.parametrize("was", ["City", "a b", 1])

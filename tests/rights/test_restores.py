@@ -1,5 +1,5 @@
-"""Restores by callers with grants: they learn nothing of hidden nodes, as two stores that differ in these alone show; and
-they see a restore only where they see both of its places.
+"""Restores by callers with grants: stores that differ in hidden nodes alone are told alike, and a large restore is shown
+to those who see both of its places.
 """
 
 from typing import Any
@@ -103,9 +103,10 @@ async def told(changes: list[str], named: list[str], is_large: bool) -> list[Any
         store.max_commit_changes = SMALL if is_large else None
         asked = [(restore(path, more, "dryRun: true"), path, more) for path in named for more in ASKED]
         asked += [(restore(named[0], LAST, 'idempotencyKey: "once"'), "", "")] * 2
+        seen: Any = ReadRecorder(store)
+        server = Server(seen, CategoryNode, timing=SOON)
         for mutation, *what in asked:
-            seen: Any = ReadRecorder(store)
-            server = Server(seen, CategoryNode, timing=SOON)
+            seen.keys, seen.spans = [], []
             answer = await server.write(EDITOR, with_user_errors(f"mutation {{ {mutation} {{ {WHOLE} }} }}"))
             await server.writer.move_worker.finished()
             for payload in (answer["data"] or {}).values():

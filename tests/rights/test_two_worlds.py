@@ -342,7 +342,8 @@ def mutations(hierarchy: str, top: Path) -> Iterator[str]:
             named = one.replace("IT", node_id.removeprefix("id: "))
             for name, text in own.items():
                 named = named.replace(name, text)
-            yield f"mutation {{ {named % f'{hierarchy.title()}Node'} {{ node {{ id }} move {{ id }} plan {{ nodes }} }} }}"
+            asked = "node { id } move { id } plan { nodes }"
+            yield f"mutation {{ {named % f'{hierarchy.title()}Node'} {{ {asked} }} }}"
         for one, it in itertools.product(MUTATIONS, (f'path: "{format_path(path)}"', node_id)):
             named = one.replace("IT", f"{{{it}}}").replace("OWN", f'{{path: "{format_path((*top, "a0"))}"}}')
             yield f"mutation {{ {named % f'{hierarchy.title()}Node'} {{ node {{ id }} }} }}"

@@ -3,6 +3,9 @@
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +13,18 @@ from examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from store.connect import open_store
-from store.engine import Store
+from store.engine import ReadUsage, Store
+from store.errors import NotFound
+from store.model.hierarchy import Hierarchy, Search, SearchScope
+from store.model.records import derived_id
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
+from store.writing.edit import Named
+from store.writing.edit_request import EditOptions
+from store.writing.move_delete import Delete, Policy
+from store.writing.restore import Restore
+from store.writing.writer import Writer
+from tests.hierarchies import CATEGORY
 from tests.systems.asking import Client, count_nodes, plant
 
 pytestmark = pytest.mark.both_stores
@@ -198,6 +212,42 @@ async def test_the_root_of_a_deeper_node_has_its_counts_in_the_same_request(clie
     )
     assert reply.data["category"] == {"ancestors": [{"descendantCount": 3}], "parent": {"descendantCount": 3}}
     assert (reply.requests, reply.rounds) == (1, 1)
+
+
+# -- restores ----------------------------------------------------------------------------------------------------------
+
+SEARCHED = replace(CATEGORY, search=Search(SearchScope.HIERARCHY))
+BACK = f"category:{derived_id('category', ('r', 'a'))}"
+TO_B = Named("to", path=("r", "b"))
+# Reads of a restore: its requests, which are as many rounds, and its read units with so many nodes.
+OF_RESTORES: dict[str, tuple[list[Any], bool, dict[int, tuple[int, float]]]] = {
+    "nothing": (["category:none"], False, {1: (4, 6.0), 12: (4, 6.0)}),
+    "a dry run": ([BACK], True, {1: (5, 8.0), 12: (8, 30.5)}),
+    "elsewhere": ([BACK, TO_B], True, {1: (5, 10.0), 12: (8, 43.5)}),
+    "a restore": ([BACK], False, {1: (5, 8.0), 12: (8, 30.5)}),
+    "what is there": ([BACK], False, {1: (3, 5.0), 12: (3, 5.0)}),
+}
+
+
+@pytest.mark.parametrize("hierarchy", [CATEGORY, SEARCHED], ids=["plain", "searched"])
+@pytest.mark.parametrize("nodes", [1, 12])
+async def test_a_restore_reads_all_nodes_in_as_many_requests_as_some(
+    store: Store, nodes: int, hierarchy: Hierarchy
+) -> None:
+    plan = ImportPlan(hierarchy)
+    paths = [("r",), ("r", "b"), ("r", "a"), *[("r", "a", f"n{number}") for number in range(nodes - 1)]]
+    for number, path in enumerate(paths):
+        plan.take(Row(number, path, [Part("CATEGORY", "Lamp")]))
+    await load(store, plan, LoadResult())
+    await Writer(store).write(Delete(hierarchy, ("r", "a"), Policy.CASCADE), ReadUsage())
+    found = {}
+    for what, ((node_id, *to), is_dry, _) in OF_RESTORES.items():
+        reads, names = ReadUsage(), [Named("id", id=str(node_id)), *to]
+        with suppress(NotFound):
+            edit = Restore(hierarchy, (), str(node_id), names=names)
+            await Writer(store).write(edit, reads, EditOptions(dry_run=is_dry))
+        found[what] = reads.requests, reads.units
+    assert found == {what: counts[nodes] for what, (_, _, counts) in OF_RESTORES.items()}
 
 
 async def test_a_root_without_children_takes_no_read_of_lists_below_it(store: Store) -> None:

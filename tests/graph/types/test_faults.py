@@ -10,7 +10,7 @@ import pytest
 from clade import Date, DateTime, Decimal, Localized, Long, Node, Url, attribute
 from graph.errors import RULES
 from store.engine import Store
-from store.model.records import key_of
+from store.model.records import derived_id, key_of
 from tests import invariants
 from tests.classes.shops import Place
 from tests.model import Word, literal
@@ -22,8 +22,9 @@ from tests.systems.writing import plant as plant_places
 ALL = caller("write:place")
 NODES = [
     (["M"], "MALL"), (["M", "S"], "SHOP", "S", {"owner": "Ann"}), (["M", "T"], "SHOP", "T", {"owner": "Ann"}),
-    (["N"], "MALL"), (["N", "T"], "SHOP", "T", {"owner": "Ann"}),
+    (["N"], "MALL"), (["N", "T"], "SHOP", "T", {"owner": "Ann"}), (["M", "D"], "SHOP", "D", {"owner": "Ann"}),
 ]  # fmt: skip
+GONE = f"place:{derived_id('place', ('M', 'D'))}"
 TAKE = """mutation { createPlace(input: {parent: {path: "N"}, key: "U", name: "U", id: "taken",
     attributes: {shop: {owner: "Ann"}}}) { node { id } } }"""
 VALID = {
@@ -31,6 +32,7 @@ VALID = {
     "update": {"node": {"path": "M/S"}, "name": "n"},
     "move": {"node": {"path": "M/S"}, "to": {"parent": {"path": "N"}}, "key": "K"},
     "delete": {"node": {"path": "M/S"}},
+    "restore": {"id": GONE, "to": {"parent": {"path": "N"}}, "key": "K"},
 }
 # Values of an input's fields that are at fault: BAD as such, LOST where there is no such node, WRONG for the node.
 BAD, LOST, WRONG = "bad", "lost", "wrong"
@@ -65,15 +67,30 @@ FAULTS = {
         *[("node", kind, value) for kind, value in NOWHERE], ("node", WRONG, {"path": "M"}),
         ("expectedRevision", WRONG, 7),
     ],
+    "restore": [
+        ("id", LOST, "place:none"), ("id", LOST, "none"), ("id", LOST, "x" * 3_000),
+        ("to", BAD, {"parent": {"path": "N//"}}), ("to", LOST, {"parent": {"path": "Z"}}),
+        ("to", LOST, {"parent": {"id": "place:nil"}}), ("to", BAD, {"root": False}), ("to", WRONG, {"root": True}),
+        ("key", BAD, ""), ("key", BAD, " "), ("key", WRONG, "T"),
+    ],
 }  # fmt: skip
 
 
 def is_hidden(one, other):
     """Whether nobody can tell the other fault beside the first: it is about a node or a place that is not there."""
     (name, kind, _), (of, about, value) = one, other
-    if name == "node" and kind in (BAD, LOST):
+    if (name == "node" and kind in (BAD, LOST)) or (name, kind) == ("id", LOST):
         return about == WRONG and of != "key"  # since the new place is known
     return name == "to" and (of, value) == ("key", "T")
+
+
+async def plant_with_gone(store, *more):
+    """The nodes, one of which is deleted."""
+    await plant(store, Place, [*NODES, *more])
+    deleted = await Server(store, Place).write(
+        ALL, 'mutation { deletePlace(input: {node: {path: "M/D"}}) { node { id } } }'
+    )
+    assert deleted["data"]["deletePlace"]["node"] == {"id": GONE}
 
 
 async def told(server, verb, *faults):
@@ -89,7 +106,7 @@ async def told(server, verb, *faults):
 
 @pytest.mark.parametrize("verb", FAULTS)
 async def test_any_two_faults_of_an_input_are_told_at_once_and_nothing_is_written(store, verb):
-    await plant(store, Place, NODES)
+    await plant_with_gone(store)
     server = Server(store, Place)
     assert (await server.write(ALL, TAKE))["data"]["createPlace"]["node"] == {"id": "place:taken"}
     before = sorted(await invariants.all_items(store), key=key_of)

@@ -48,10 +48,11 @@ async def test_a_restore_brings_back_the_node_and_all_that_its_deletion_removed(
         },
         "move": None, "plan": None,
     }  # fmt: skip
-    found = await clients.ask(f'''{{ deletedNode(id: "{NE}") {{ path }}
+    found = await clients.ask(f"""{{ deletedNode(id: "{NE}") {{ path }}
         state(path: "US/NE") {{ descendantCount population atRevision(n: 1) {{ name }} history {{ totalCount }} }}
         city(path: "US/NE/Omaha") {{ timezone history {{ totalCount }} }}
-        changes(hierarchy: LOCATION, tree: "US") {{ changes {{ event path withDescendants nodeId level revision }} }} }}''')
+        changes(hierarchy: LOCATION, tree: "US") {{ changes {{
+            event path withDescendants nodeId level revision }} }} }}""")
     changes = found.pop("changes")["changes"]
     assert found == {
         "deletedNode": None,
@@ -98,9 +99,8 @@ async def test_a_root_comes_back_as_a_root_and_another_node_becomes_one(store):
     await plant(store, CategoryNode, [(("a",), "CATEGORY"), (("a", "b"), "CATEGORY"), (("a", "b", "c"), "CATEGORY")])
     clients, (a, b) = Clients(store), [f"category:{derived_id('category', path)}" for path in [("a",), ("a", "b")]]
     for path in ("a/b", "a"):
-        await clients.ask(
-            f'mutation {{ deleteCategoryNode(input: {{node: {{path: "{path}"}}, policy: CASCADE}}) {{ move {{ id }} }} }}'
-        )
+        given = f'input: {{node: {{path: "{path}"}}, policy: CASCADE}}'
+        await clients.ask(f"mutation {{ deleteCategoryNode({given}) {{ node {{ id }} }} }}")
     asked = 'mutation { restoreCategoryNode(input: {id: "%s" %s}) { node { path childCount descendantCount } } }'
     for given, path, below in (((a, ""), "a", 0), ((b, "to: {root: true}"), "b", 1)):
         found = (await clients.ask(asked % given))["restoreCategoryNode"]["node"]
@@ -140,7 +140,7 @@ async def test_each_fault_is_told_at_its_field_and_nothing_is_changed(clients):
         f'id: "{PART}"': [
             ("NOT_FOUND", ["to"], f"The parent {OMAHA} is deleted as well; restore that first, or give to.")
         ],
-        f'id: "location:none", key: "", to: {{parent: {{path: "X"}}}}': [
+        'id: "location:none", key: "", to: {parent: {path: "X"}}': [
             ("NOT_FOUND", ["id"], None),
             ("BAD_PATH", ["key"], None),
             ("NOT_FOUND", ["to"], None),
