@@ -1,5 +1,5 @@
-"""Restores by callers with grants: stores that differ in hidden nodes alone are told alike, and a large restore is shown
-to those who see both of its places.
+"""Restores by callers with grants: where stores differ in hidden nodes alone, so does nothing that a caller is told; and
+a large restore is shown to those who see both of its places.
 """
 
 from typing import Any

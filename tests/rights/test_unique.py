@@ -181,13 +181,13 @@ async def test_all_values_that_are_taken_are_told_in_one_order(server: Server) -
 RESTORE = "mutation { restoreShop(input: {id: %s}) { node { path } userErrors { code field message } } }"
 
 
-async def restored(server: Server, who: Caller, path: str) -> Any:
+async def restored(server: Server, who: Caller, path: str, to: str = "") -> Any:
     """The path of a deleted node that comes back, or the faults or the error of the request."""
     feed = await server.data(
         ALL, 'query { deleted: changes(hierarchy: SHOP, tree: "East") { changes { path nodeId } } }'
     )
     ids = {one["path"]: one["nodeId"] for one in feed["deleted"]["changes"]}
-    answer = await server.write(who, RESTORE % f'"{ids[path]}"')
+    answer = await server.write(who, RESTORE % f'"{ids[path]}" {to}')
     if answer["data"] is None:
         return [one["extensions"]["code"] for one in answer["errors"]]
     told = answer["data"]["restoreShop"]
@@ -214,8 +214,11 @@ async def test_values_that_would_tell_of_the_rest_come_back_by_who_may_write_all
     ]
     assert await edit(server, ALL, 'update: {node: {path: "West/Q"}, attributes: {product: {stockCode: "B"}}}') == []
     assert await restored(server, ALL, "East/P") == "East/P"
-    assert await restored(server, ALL, "East/P/V") == "East/P/V"
-    assert await paths(server) == {"East/P": "A", "East/P/V": None, "East/N": None, "West/Q": "B"}
+    for value in ('stockCode: "none"', 'stockCode: "B"'):
+        (fault,) = await restored(server, EDITOR, "East/P/V", f"to: {{parent: {{{value}}}}}")
+        assert (fault["code"], fault["field"]) == ("NOT_FOUND", ["to"]), "whether there is a hidden one or none"
+    assert await restored(server, ALL, "East/P/V", 'to: {parent: {stockCode: "A"}}, key: "W"') == "East/P/W"
+    assert await paths(server) == {"East/P": "A", "East/P/W": None, "East/N": None, "West/Q": "B"}
 
 
 async def test_a_disclosed_value_that_is_taken_names_no_hidden_node(server: Server, store: Store) -> None:
