@@ -61,7 +61,7 @@ export function History({ api, hierarchy, node, onOpen }) {
       <span role="status">${moves && !moves.length && "No moves in the last 90 days."}</span>
     </div>
     ${problem}
-    ${isOfDeletions && html`<${Deletions} api=${api} hierarchy=${hierarchy} node=${node} onOpen=${onOpen} />`}
+    ${isOfDeletions && html`<${Deletions} key=${node.descendantCount} api=${api} hierarchy=${hierarchy} node=${node} onOpen=${onOpen} />`}
   </div>`;
 }
 
