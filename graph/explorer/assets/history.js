@@ -16,7 +16,7 @@ import { Differences } from "./write_dialog.js";
  */
 
 export const PAGE = 20; // of revisions, and of deletions: a document has at most 30 aliases
-const MAX_PAGES = 20; // of a change feed
+const MAX_PAGES = 100; // of a change feed, each of at most 100 transactions
 const MAX_TREES = 5;
 
 /** @param {{api: Api, hierarchy: Hierarchy, node: any, onOpen: (path: string) => void}} props - `node` has path and level */
@@ -70,13 +70,13 @@ export function History({ api, hierarchy, node, onOpen }) {
  * @param {{api: Api, hierarchy: Hierarchy, node: any, onOpen: (path: string) => void}} props
  */
 export function Deletions({ api, hierarchy, node, onOpen }) {
-  const [found, setFound] = useState(/** @type {{deletions: Deletion[], isWhole: boolean} | null} */ (null));
+  const [found, setFound] = useState(/** @type {{deletions: Deletion[], until: string} | null} */ (null));
   const [shown, setShown] = useState(0);
   const [error, setError] = useState("");
   const failed = (/** @type {Error} */ one) => setError(one.message);
-  const more = async ({ deletions, isWhole } = /** @type {NonNullable<typeof found>} */ (found)) => {
+  const more = async ({ deletions, until } = /** @type {NonNullable<typeof found>} */ (found)) => {
     const page = await withNodes(api, deletions.slice(shown, shown + PAGE));
-    setFound({ deletions: deletions.toSpliced(shown, page.length, ...page), isWhole });
+    setFound({ deletions: deletions.toSpliced(shown, page.length, ...page), until });
     setShown(shown + page.length);
   };
   useEffect(() => void deletionsOf(api, hierarchy, node?.path).then(more).catch(failed), []);
@@ -99,8 +99,8 @@ export function Deletions({ api, hierarchy, node, onOpen }) {
     </li>`)}</ol>
     <div class="history-end">
       ${shown < deletions.length && html`<button type="button" onClick=${() => more().catch(failed)}>Older deletions</button>`}
-      <span role="status">${!found && !error && "Reading…"} ${found && !deletions.length && "No deletions in the last 90 days."}
-        ${found && !found.isWhole && "There are more changes than are read here; the newest deletions are missing."}</span>
+      <span role="status">${!found && !error && "Reading…"} ${found && !deletions.length && "No deletions in the last 90 days that you may see."}
+        ${found?.until && `Deletions after ${time(found.until)} are not listed, since there are too many changes; restore their nodes by the API.`}</span>
     </div>
     ${error && html`<p class="write-error" role="alert">${error}</p>`}
   </div>`;
@@ -168,31 +168,32 @@ async function movesOf(api, hierarchy, path, id) {
 }
 
 /**
- * The changes of one kind of a tree, newest first, and whether they are all.
+ * The changes of one kind of a tree, newest first, and until when they were read, "" where these are all.
  * @param {Api} api @param {Hierarchy} hierarchy @param {{tree?: string, under?: string}} where @param {string} kind
- * @returns {Promise<{changes: Change[], isWhole: boolean}>}
+ * @returns {Promise<{changes: Change[], until: string}>}
  */
 async function changesOf(api, hierarchy, where, kind) {
   const found = [];
   /** @type {string | null} */
   let after = null;
-  let isWhole = false;
-  for (let page = 0; page < MAX_PAGES && !isWhole; page++) {
+  let until = "";
+  for (let page = 0; page < MAX_PAGES; page++) {
     /** @type {any} */
     const { changes, cursor, hasMore } = (await api.ask(CHANGES, { hierarchy: hierarchy.name, ...where, after })).data.changes;
     found.push(...changes.filter((/** @type {any} */ one) => one.event === kind));
-    isWhole = !hasMore;
+    until = hasMore ? changes[changes.length - 1]?.at ?? until : "";
+    if (!hasMore) break;
     after = cursor;
   }
-  return { changes: found.reverse(), isWhole };
+  return { changes: found.reverse(), until };
 }
 
 /** The deletions at a path and below it, newest first; without one, those of roots. @param {Api} api @param {Hierarchy} hierarchy @param {string} [path] */
 async function deletionsOf(api, hierarchy, path) {
-  const { changes, isWhole } = await changesOf(api, hierarchy, path ? { tree: treeOf(path), under: path } : {}, "DELETED");
+  const { changes, until } = await changesOf(api, hierarchy, path ? { tree: treeOf(path), under: path } : {}, "DELETED");
   const last = new Map(changes.toReversed().map((one) => [one.nodeId, one]));
   // What was deleted once more is deleted as its last deletion says.
-  return { deletions: changes.map((one) => (last.get(one.nodeId) === one ? one : { ...one, nodeId: null })), isWhole };
+  return { deletions: changes.map((one) => (last.get(one.nodeId) === one ? one : { ...one, nodeId: null })), until };
 }
 
 /** Some deletions with their nodes. @param {Api} api @param {Deletion[]} deletions @returns {Promise<Deletion[]>} */

@@ -417,7 +417,7 @@ export class WriteSession {
 
   /** A node as somebody else wrote it meanwhile; null where nobody did. @param {Row} row */
   async #theirs({ verb, node }) {
-    if (verb === "create" || !node) return null;
+    if (["create", "restore"].includes(verb) || !node) return null;
     const now = await read(this.options.api, this.options.hierarchy, { id: node.id }, node.level).catch(() => null);
     return now && now.revision !== node.revision ? now : null;
   }
