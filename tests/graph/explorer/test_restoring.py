@@ -104,10 +104,9 @@ def test_deletions_are_undone_where_they_are_told_and_from_the_history_also_at_a
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("There is no deleted node with the id")
     press(page, "Cancel")
 
-    write(url, "deleteLocation", node=country, policy="CASCADE")
-    expect(alert).to_contain_text(f"{country} was deleted")
-    alert.get_by_role("link", name="Go to Locations").click()
+    page.get_by_role("navigation", name="Breadcrumb").get_by_role("link", name="Locations").click()
     expect(heading(page)).to_have_text("Locations")
+    write(url, "deleteLocation", node=country, policy="CASCADE")
     entry = deletions(page).get_by_role("listitem").filter(has_text=f"{country} was deleted")
     entry.get_by_role("button").click()
     assert f"{country} is restored, with 3 descendants." in plan(page)
@@ -120,6 +119,26 @@ def test_deletions_are_undone_where_they_are_told_and_from_the_history_also_at_a
     expect(page.locator(".write-menu")).to_have_count(0)
     expect(deletions(page).get_by_role("listitem").first).to_contain_text(f"{country} was deleted")
     expect(page.get_by_role("button", name="Restore")).to_have_count(0)
+
+
+@pytest.mark.thorough
+def test_deletions_are_listed_in_pages_and_of_those_of_one_node_the_last_is_undone(url, visit, country):
+    for key in ("Same", *(f"N{number}" for number in range(20)), "Same"):
+        write(url, "createLocation", parent=country, key=key, name=key, attributes={"state": {}})
+        node = f"{country}/{key}"
+        node_id = ask(url, "query ($path: Path!) { location(path: $path) { id } }", path=node)["location"]["id"]
+        write(url, "deleteLocation", node=node)
+    write(url, "restoreLocation", id=node_id)
+    write(url, "deleteLocation", node=node)
+    page = visit(url, f"#location/{country}")
+    listed, same = deletions(page), f"Restore {country}/Same"
+    expect(listed.get_by_role("listitem")).to_have_count(20)
+    expect(listed.get_by_role("button")).to_have_count(19)
+    page.get_by_role("button", name="Older deletions").click()
+    expect(listed.get_by_role("listitem")).to_have_count(23)
+    expect(listed.get_by_role("button", name=same)).to_have_count(2)
+    expect(listed.get_by_role("listitem").nth(1)).to_contain_text("it was restored since")
+    expect(page.get_by_role("button", name="Older deletions")).to_have_count(0)
 
 
 @pytest.mark.thorough
