@@ -156,7 +156,10 @@ function Change({ session, edit: { id, verb, node, draft, input } }) {
   const { hierarchy } = session.options;
   const parent = (id && /** @type {any} */ (input.parent)?.path) || session.node?.path;
   const below = node?.descendantCount ? quantity(node.descendantCount, "descendant") : "";
-  if (verb === "restore") return html`<p>${node?.path} is restored${below && `, with ${below}`}.</p>`;
+  if (verb === "restore") {
+    const place = [draft.to && ` below ${draft.to}`, draft.key !== node?.key && ` as ${draft.key}`];
+    return html`<p>${node?.path} is restored${place}${below && `, with ${below}`}.</p>`;
+  }
   const to = verb === "rename" ? [parentOf(node?.path ?? ""), draft.key] : [draft.to, node?.key];
   const level = levelOf(hierarchy, verb === "create" ? draft.level : node?.level ?? "");
   return html`
