@@ -1,4 +1,4 @@
-"""Restores by callers with grants: where stores differ in hidden nodes alone, so does nothing that a caller is told; and
+"""Restores by callers with grants: where stores differ in hidden nodes alone, no answer to a caller differs; and
 a large restore is shown to those who see both of its places.
 """
 
