@@ -9,8 +9,8 @@ A document holds what is the node's own, its path, and the ids of its ancestors.
 country with a new name would be a new text in the documents of all its cities. Breadcrumbs come from Clade, by the ids
 of the hits.
 
-A change says which node to read again, never what to write: a created or updated node by its id, a moved or restored one
-with all nodes below it. Each document has the time at which it was read. Documents below a node that was moved or
+A change says which node to read again, never what to write: a created or updated node by its id, a moved or restored
+one with all nodes below it. Each document has the time at which it was read. Documents below a node that was moved or
 deleted which are older than that are removed. So changes may come late, or twice, and the documents still become
 correct.
 """
