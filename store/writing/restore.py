@@ -22,7 +22,7 @@ from store.engine import Store
 from store.errors import BadPath, Conflict, Fault, FaultList, IndexBehind, NotFound, shown
 from store.metadata.history import Gone, current_key, deleted_record, gone_of, id_item, redirect_key
 from store.metadata.moves import new_move
-from store.model.decoding import damaged
+from store.model.decoding import damaged, decoded
 from store.model.keys import (
     Index,
     Key,
@@ -38,7 +38,7 @@ from store.model.keys import (
     path_of,
     revision_key,
 )
-from store.model.records import MAX_BATCH_BYTES, Item, Record, SubtreeRewrite, is_id, key_of, size_of
+from store.model.records import MAX_BATCH_BYTES, Item, Record, SubtreeRewrite, is_id, size_of
 from store.reading import PAGE_ITEMS, gone_items, index_may_lag
 from store.writing.create_update import existing, levels_above, taken
 from store.writing.derived import item_changes_of_removal
@@ -278,36 +278,36 @@ class Restore(Edit):
                 raise IndexBehind.of(self.node_id)
             reader.overlay.forget([id_key(one.id) for one in tombstones])
             await asyncio.sleep(context.settle_seconds)
-        return None if tombstones is None else await self._restored(reader, top, tombstones)
+        return None if tombstones is None else [top, *await self._restored(reader, tombstones[1:])]
 
     async def _tombstones(self, reader: Reader, top: Gone, most: int) -> list[Gone] | None:
-        """The tombstones of the node and of all that hangs on it, read strongly; None where they are more than most."""
+        """The tombstones of the node and of all that hangs on it, read strongly, with the last revisions; None where
+        these are more than most, or reading them takes more than a transaction may.
+        """
         if reader.overlay.is_pending:
             raise NotCombinable
-        listed = list[Key]()
+        listed = list[Gone]()
         async for item in gone_items(reader.store, top.parent or "", top.key, reader.reads):
-            listed.append(key_of(item))
+            listed.append(decoded(item, Gone))
             if len(listed) > most:
                 return None
-        kept = {top.id: top}
-        async for keys in in_chunks(listed, PAGE_ITEMS):
-            read_set = await reader.read([], keys)
+        kept, units = {top.id: top}, reader.reads.units
+        async for some in in_chunks(listed, PAGE_ITEMS):
+            keys = [id_key(one.id) for one in some]
+            read_set = await reader.read([], [*keys, *[revision_key(one.id, one.revision) for one in some]])
+            if reader.reads.units - units > MAX_READ_UNITS:
+                return None
             for key in keys:
                 one = gone_of(read_set[key])
                 if one is not None and one.deletion == top.deletion and one.under in kept:
                     kept.setdefault(one.id, one)
         return [*kept.values()]
 
-    async def _restored(self, reader: Reader, top: Restored, tombstones: Sequence[Gone]) -> list[Restored] | None:
-        """The nodes of these tombstones; None where reading them takes more than a transaction may."""
-        found, units = [top], reader.reads.units
-        async for some in in_chunks(tombstones[1:], PAGE_ITEMS):
-            keys = [revision_key(one.id, one.revision) for one in some]
-            read_set = await reader.read([], keys)
-            found += [Restored.of(one, read_set[key]) for one, key in zip(some, keys, strict=True)]
-            if reader.reads.units - units > MAX_READ_UNITS:
-                return None
-        return found
+    async def _restored(self, reader: Reader, tombstones: Sequence[Gone]) -> list[Restored]:
+        """The nodes of these tombstones."""
+        keys = [revision_key(one.id, one.revision) for one in tombstones]
+        read_set = await reader.read([], keys)
+        return [Restored.of(one, read_set[key]) for one, key in zip(tombstones, keys, strict=True)]
 
     async def _check_fits(self, reader: Reader, rewrite: SubtreeRewrite, top: Restored) -> None:
         """Raise BadPath where the key of a node does not fit at the new place."""
