@@ -1,0 +1,242 @@
+"""Restores of deleted nodes: after random edits, batches and imports they bring back what a model says, or nothing."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from store.checking.check import Check
+from store.connect import open_store
+from store.engine import ReadUsage, Store
+from store.errors import CladeError, Fault, Faults
+from store.metadata.moves import MoveState
+from store.model.keys import Path
+from store.model.records import Item
+from store.reading import recent_moves
+from store.transfer.load import LoadResult, load
+from store.writing.create_update import Create, Update
+from store.writing.edit import Edit, Named
+from store.writing.edit_many import EditMany
+from store.writing.move_delete import Delete, Policy
+from store.writing.restore import Restore
+from store.writing.writer import Writer
+from tests import invariants
+from tests.model_writes import KEYS, RandomEdits
+from tests.model_writes import Model as Known
+from tests.model_writes import Node as KnownNode
+from tests.selection import examples
+from tests.store.transfer.test_load import wanted_of
+from tests.store.writing import journaled
+from tests.store.writing.journaled import SMALL, SOON
+from tests.systems.restore_model import CODED, Model
+
+HIERARCHIES = {"category": CODED}
+HISTORIES = {"sqlite": (6, 400), "dynamodb": (1, 20)}
+STEPS = 45
+PATHS = [
+    "a", "b", "a/a", "a/b", "b/a", "a/a/a", "a/a/b", "a/b/a", "a/b/b", "a/a/a/a", "a/a/a/b", "a/b/a/a", "b/a/a",
+    "b/a/b", "b/a/a/a", "a/b/a/b", "a/b/a/b/a", "a/a/a/a/a",
+]  # fmt: skip
+
+
+class Wishes(RandomEdits):
+    """Random edits of nodes with codes, many of them deletions, some creations by former ids or at former paths."""
+
+    def __init__(self, chance: Random, model: Model) -> None:
+        super().__init__(0, Known())
+        self.random, self.known = chance, model
+
+    def one(self) -> Edit:
+        self.model.nodes = {one.path: KnownNode("", "", "", {}) for one in self.known.nodes.values()}
+        edit = super().one()
+        if self.random.random() < 0.3:
+            edit = Delete(CODED, self.path(), self.random.choice([Policy.CASCADE, Policy.CASCADE, Policy.REPARENT]))
+        if isinstance(edit, Create) and self.known.lost and self.random.random() < 0.5:
+            node = self.known.lost[self.lost()].node
+            path = self.random.choice([edit.path, edit.path, node.path])
+            node_id = self.random.choice([bare(node.id), bare(node.id), edit.node_id])
+            edit = replace(edit, path=path, node_id=node_id, level=node.level)
+        return replace(edit, hierarchy=CODED)
+
+    def values(self) -> dict[str, Any]:
+        values = super().values()
+        return values | ({"code": self.random.choice("123456")} if self.random.random() < 0.25 else {})
+
+    def lost(self) -> str:
+        """A deleted node, mostly one that was deleted with others."""
+        some = [*self.known.lost.values()]
+        large = [one for one in some if one.kids]
+        return self.random.choice(large if large and self.random.random() < 0.6 else some).node.id
+
+    def restore(self) -> Restore:
+        chance = self.random
+        node_id = self.lost() if self.known.lost and chance.random() < 0.97 else chance.choice(["category:x", "x"])
+        if self.known.nodes and chance.random() < 0.03:
+            node_id = chance.choice([*self.known.nodes])
+        names, to_root, where = [Named("id", id=node_id)], False, chance.random()
+        if where < 0.2:
+            names.append(Named("to", path=self.path()))
+        elif where < 0.35:
+            names.append(Named("to", id=chance.choice([*self.known.nodes, *self.known.lost])))
+        elif where < 0.45:
+            to_root = True
+        path: Path = (chance.choice([*KEYS, "c", "d"]),) if chance.random() < 0.3 else ()
+        return Restore(CODED, path, node_id, to_root=to_root, names=names)
+
+
+class History:
+    """A store with its model: each step is made on both and compared."""
+
+    def __init__(self, store: Store, chance: Random, counts: Counter[str]) -> None:
+        self.store, self.chance, self.counts = store, chance, counts
+        self.model = Model(is_lagging=not store.is_embedded)
+        self.wishes = Wishes(chance, self.model)
+        self.log = list[str]()
+
+    async def run(self, steps: int) -> None:
+        await self.plant()
+        for _ in range(steps):
+            if len(self.model.nodes) < 6:
+                await self.plant()
+            kinds = [self.edit] * 5 + [self.batch, self.imported] + [self.restore] * (5 if self.model.lost else 1)
+            await self.chance.choice(kinds)()
+            await invariants.check(self.store, HIERARCHIES)
+        assert [str(one) async for one in Check(self.store, HIERARCHIES, journaled.AT).findings()] == []
+
+    async def items(self) -> list[Item]:
+        return await invariants.all_items(self.store)
+
+    async def plant(self) -> None:
+        rows = [(path, "CATEGORY", {"note": path}) for path in PATHS]
+        await load(self.store, wanted_of(rows, CODED), LoadResult())
+        self.model.take(await self.items())
+
+    async def write(self, edit: Any) -> Any:
+        """The result of an edit after the end of its job, or its error, which leaves all items as they were."""
+        before, writer = await self.items(), Writer(self.store, SOON)
+        try:
+            result: Any = await writer.write(edit, ReadUsage())
+            error = None
+        except CladeError as found:
+            result = error = found
+        await writer.move_worker.finished()
+        self.log.append(f"{brief(edit)}: {sorted(faults_of(error)) if error else 'made'}")
+        undone = [one for one in await recent_moves(self.store, ReadUsage()) if one.state is MoveState.UNDONE]
+        self.counts["undone"] += len(undone) - getattr(self, "undone", 0)
+        if error and len(undone) == getattr(self, "undone", 0):
+            assert by_key(await self.items()) == by_key(before)
+        self.undone = len(undone)
+        return result
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    async def edit(self) -> None:
+        if not isinstance(await self.write(self.wishes.one()), CladeError):
+            self.counts["edits"] += 1
+        self.model.follow(await self.items())
+
+    async def batch(self) -> None:
+        """Several edits, mostly a deletion and a creation by the id of a node of it."""
+        edits = [self.wishes.one() for _ in range(self.chance.choice((1, 2)))]
+        path = self.wishes.path()
+        below = [one.id for one in self.model.nodes.values() if one.path[: len(path)] == path]
+        if below and self.chance.random() < 0.7:
+            policy = self.chance.choice([Policy.CASCADE, Policy.REPARENT])
+            edits = [Delete(CODED, path, policy), *edits[1:]]
+            target = (*path[:-1], self.chance.choice(KEYS))
+            edits += [Create(CODED, target, "CATEGORY", "n", {}, bare(self.chance.choice(below)))]
+        if not isinstance(await self.write(EditMany(CODED, edits)), CladeError):
+            self.counts["batches"] += 1
+        self.model.take(await self.items())
+
+    async def imported(self) -> None:
+        """An import that prunes a part of a tree, and brings back some nodes by their ids."""
+        some = [path for path in PATHS if path[0] == "a" and self.chance.random() < 0.7]
+        lost = [bare(one) for one in self.model.lost if self.chance.random() < 0.3]
+        rows = list[Any]()
+        for path in some:
+            if "/" not in path or path.rpartition("/")[0] in {row[0] for row in rows}:
+                rows.append((path, "CATEGORY", {"id": lost.pop()} if lost and self.chance.random() < 0.4 else {}))
+        result = LoadResult()
+        await load(self.store, wanted_of(rows, CODED), result, prune=self.chance.random() < 0.6)
+        self.log.append(f"import {rows}")
+        self.counts["imports"] += 1
+        self.model.take(await self.items())
+
+    async def restore(self) -> None:
+        edit, before = self.wishes.restore(), await self.items()
+        expected, path = self.model.refusals(edit)
+        result = await self.write(edit)
+        items = await self.items()
+        found = faults_of(result) if isinstance(result, CladeError) else set()
+        if expected:
+            is_job = ("TAKEN", "code") in {(code, field[-4:]) for code, field in found}
+            assert found == expected or (is_job and expected == {("TAKEN", "id")}), (found, expected)
+            self.model.redirects = {**self.model.redirects}
+            for code, _ in expected:
+                self.counts[f"refused: {code}"] += 1
+            if is_job or expected & {("UNAVAILABLE", "")}:
+                self.model.take(items)  # an undone job leaves its redirects
+            return
+        assert not found, found
+        assert result.record.path == path
+        self.check_log(before, items, edit.node_id, path)
+        number = self.model.restore(edit, path, items)
+        self.counts["restores"] += 1
+        self.counts["restored nodes"] += number
+        self.counts["jobs"] += result.move is not None
+        self.counts["restored elsewhere"] += edit.to_root or len(edit.names or ()) > 1 or bool(edit.path)
+
+    def check_log(self, before: Sequence[Item], after: Sequence[Item], node_id: str, path: Path) -> None:
+        """Fail unless the log has one more entry, that of a root in the log of the hierarchy as well."""
+        known = {(item["pk"], item["sk"]) for item in before}
+        new: list[Any] = [
+            item for item in after if str(item["sk"]).startswith("!0") and (item["pk"], item["sk"]) not in known
+        ]
+        entries = [(item["pk"], entry[0], entry[2]) for item in new for entry in item["changes"]]
+        assert {one[1:] for one in entries} == {("RESTORED", node_id)}
+        assert len({one[0] for one in entries}) == len(entries) == 1 + (len(path) == 1)
+
+
+def by_key(items: Sequence[Item]) -> dict[Any, Item]:
+    return {(item["pk"], item["sk"]): item for item in items}
+
+
+def bare(node_id: str) -> str:
+    return node_id.removeprefix("category:")
+
+
+def faults_of(error: Any) -> set[tuple[str, str]]:
+    """The codes and fields of all faults of an error."""
+    found: list[Any] = [*error.errors] if isinstance(error, Faults) else [error]
+    return {(one.code, ".".join(one.field) if isinstance(one, Fault) else "") for one in found}
+
+
+def brief(edit: Any) -> str:
+    """An edit in a line, for the message of a failure."""
+    if isinstance(edit, EditMany):
+        return f"[{', '.join(map(brief, edit.edits))}]"
+    names = ("names", "to_root", "path", "target", "position", "level", "values", "node_id", "expected", "policy")
+    given = ", ".join(f"{one}={value}" for one in names if (value := getattr(edit, one, None)) is not None)
+    return f"{type(edit).__name__}({given})"
+
+
+@pytest.mark.both_stores
+async def test_restores_and_refusals_are_those_of_a_model(store_url: str) -> None:
+    counts, kind = Counter[str](), store_url.partition(":")[0]
+    for seed in range(examples(*HISTORIES[kind])):
+        url = "sqlite://:memory:" if kind == "sqlite" else store_url.replace("clade", f"clade-{seed}", 1)
+        async with open_store(url) as store:
+            await store.create()
+            history = History(store, Random(f"{kind} {seed}"), counts)  # noqa: S311
+            if seed % 3 == 1:
+                store.max_commit_changes = store.max_changes = SMALL * 2
+            try:
+                await history.run(STEPS)
+            except BaseException as error:
+                error.add_note(f"history {seed}, which ends with:\n" + "\n".join(history.log[-12:]))
+                raise
+    print(counts)
