@@ -184,8 +184,8 @@ class MoveJob:
         root_id = await self._items.root_id(self.move.target)
         async for page in self._pages(self.move.target):
             await self._items.read([removed(Record.of(item), root_id) for item in page])
-            was = {} if self.move.gone is None else await self._restored().tombstones(page)
-            undone = partial(self._items.undone, root_id=root_id, tombstones=was)
+            back = {} if self.move.gone is None else await self._restored().put_back(page)
+            undone = partial(self._items.undone, root_id=root_id, back=back)
             for changes, _ in self._transactions(page, undone):
                 await self.lease.write(changes)
 

@@ -18,7 +18,16 @@ from store.engine import ReadUsage, Store
 from store.errors import IndexBehind, NotFound
 from store.kinds.kind import Located
 from store.kinds.lineage import Lineage
-from store.metadata.history import Gone, deletion_of, gone_of, redirect_key, was_gone
+from store.metadata.history import (
+    Gone,
+    deletion_of,
+    former_key,
+    gone_of,
+    redirect_key,
+    was_gone,
+    with_child,
+    without_child,
+)
 from store.metadata.moves import Deleted, MoveTiming
 from store.metadata.tree_version import level_at_depth
 from store.model.decoding import decoded
@@ -71,6 +80,18 @@ class RestoreCopies:
         found = zip(ids, await self._read(map(id_key, ids)), strict=True)
         return {one: was for one, item in found if (was := was_gone(item, self._deletion)) is not None}
 
+    async def put_back(self, page: Sequence[Item]) -> dict[str, list[Change]]:
+        """The changes that put these back, by id; the parent of the top has one child more again."""
+        found = await self.tombstones(page)
+        changes: dict[str, list[Change]] = {one: [Put(was, {"was": cast(Value, was)})] for one, was in found.items()}
+        if (top := gone_of(found.get(self._lease.move.top_id))) is not None:
+            changes[top.id] += with_child(await self._above(top), top)
+        return changes
+
+    async def _above(self, gone: Gone) -> Item | None:
+        """The id record of the parent of a deleted node."""
+        return None if gone.under is None else (await self._read([id_key(gone.under)]))[0]
+
     async def _rewrite(self) -> SubtreeRewrite:
         """The way from the last keys to the new ones; the parent there cannot change while the move runs."""
         above, target = list[str](), self._target
@@ -84,6 +105,7 @@ class RestoreCopies:
 
     async def _copy(self, page: Sequence[Key], rewrite: SubtreeRewrite) -> None:
         kept = await self._kept(page)
+        above = [without_child(await self._above(one), one) for one, _ in kept if one.id == self._lease.move.top_id]
         move, keys = self._lease.move, [revision_key(one.id, one.revision) for one, _ in kept]
         found = dict(zip(keys, await self._read(keys), strict=True))
         copies = {
@@ -100,18 +122,24 @@ class RestoreCopies:
         def steps() -> Iterator[Step[Gone]]:
             for one, was in kept:
                 copy, redirect = copies[one.id], redirects.get(redirect_key(one.former))
-                yield _step(one, self._items.restored(copy, was, redirect, lineages.get(copy.key)))
+                more = above[0] if one.id == move.top_id else []
+                yield _step(one, [*self._items.restored(copy, was, redirect, lineages.get(copy.key)), *more])
 
         for changes, some in in_transactions(steps(), self._max_changes):
             await self._lease.write(changes, cursor=some[-1].key, written=self._lease.move.written + len(some))
 
     async def _kept(self, page: Sequence[Key]) -> list[tuple[Gone, Item]]:
-        """The tombstones at these keys that still are of the deletion, and whose parents have copies."""
+        """The tombstones at these keys that still are of the deletion, and whose parents have copies at the target:
+        another restore may copy a part of the same deletion elsewhere.
+        """
         kept, top_id = dict[str, tuple[Gone, Item]](), self._lease.move.top_id
         items = [item for item in await self._read(page) if item is not None and deletion_of(item) == self._deletion]
         unders = [*dict.fromkeys([str(item.get("under")) for item in items])]
         above = zip(unders, await self._read(map(id_key, unders)), strict=True)
-        copied = {one for one, item in above if was_gone(item, self._deletion) is not None}
+        copied = {
+            one for one, item in above
+            if item is not None and was_gone(item, self._deletion) and self._target.holds(former_key(item))
+        }  # fmt: skip
         for item in items:
             one = decoded(item, Gone)
             if one.id == top_id or one.under in copied or one.under in kept:

@@ -213,9 +213,6 @@ class Restore(Edit):
         if (ranks := await self._ranks(reader, transaction)) is not None:
             rewrite = dataclasses.replace(rewrite, rank=ranks.own)
             transaction.rank_again(ranks.others)
-        if gone.under is not None:
-            await reader.read_into(read_set, [], [above_key := id_key(gone.under)])
-            transaction.take_out(gone, read_set[above_key])
         found = await self._found(reader, context, top)
         redirects = await self._redirects(reader, found or [top])
         if found is not None:
@@ -227,6 +224,9 @@ class Restore(Edit):
                 self._check_unique(context.rights, records)
                 records = [replace(one, updated_at=context.at, changed_by=context.by) for one in records]
                 transaction.record = records[0]
+                if gone.under is not None:
+                    await reader.read_into(read_set, [], [above_key := id_key(gone.under)])
+                    transaction.take_out(gone, read_set[above_key])
                 await transaction.restore(records, [one.gone for one in found], redirects)
                 return transaction
         self._check_unique(context.rights, None)
