@@ -30,6 +30,7 @@ from store.metadata.history import (
 )
 from store.metadata.moves import Deleted, MoveTiming
 from store.metadata.tree_version import level_at_depth
+from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.keys import Key, id_key, parent_sort_key, revision_key, subtree
 from store.model.records import Change, Item, Put, Record, SubtreeRewrite, key_of, size_of
@@ -130,9 +131,9 @@ class RestoreCopies:
 
     async def _kept(self, page: Sequence[Key]) -> list[tuple[Gone, Item]]:
         """The tombstones at these keys that still are of the deletion, and whose parents have copies at the target:
-        another restore may copy a part of the same deletion elsewhere.
+        another restore may copy a part of the same deletion elsewhere. One of each place: an import may prune several.
         """
-        kept, top_id = dict[str, tuple[Gone, Item]](), self._lease.move.top_id
+        kept, top_id, places = dict[str, tuple[Gone, Item]](), self._lease.move.top_id, {self._lease.move.cursor}
         items = [item for item in await self._read(page) if item is not None and deletion_of(item) == self._deletion]
         unders = [*dict.fromkeys([str(item.get("under")) for item in items])]
         above = zip(unders, await self._read(map(id_key, unders)), strict=True)
@@ -142,7 +143,8 @@ class RestoreCopies:
         }  # fmt: skip
         for item in items:
             one = decoded(item, Gone)
-            if one.id == top_id or one.under in copied or one.under in kept:
+            if (one.id == top_id or one.under in copied or one.under in kept) and one.key not in places:
+                places.add(one.key)
                 kept[one.id] = one, item
         if self._lease.move.cursor is None and top_id not in kept:
             raise NotFound(f"{top_id} was brought back by its id meanwhile, so there is nothing to restore.")

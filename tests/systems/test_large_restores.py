@@ -1,23 +1,24 @@
 """Large restores: jobs that are killed, undone or disturbed bring back a whole deletion at one place, or nothing."""
 
+from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from store.connect import open_store
 from store.engine import ReadUsage, Store
-from store.errors import CladeError, Conflict, NotFound
+from store.errors import CladeError, NotFound
 from store.metadata.moves import MoveState
 from store.model.keys import Path, path_of
 from store.model.paths import format_path, parse_path
 from store.model.records import Item, derived_id
 from store.reading import recent_moves
 from store.transfer.load import LoadResult, load
-from store.writing.create_update import Create, Update
+from store.writing.create_update import Update
 from store.writing.edit import Named
-from store.writing.move_delete import Move
-from store.writing.move_worker import MoveWorker
+from store.writing.move_delete import Delete, Policy
 from store.writing.restore import Restore
 from store.writing.writer import Writer
 from tests import invariants
@@ -27,6 +28,7 @@ from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, SOON, SUBTREE
 from tests.store.writing.test_move_faults import another
 from tests.stores import Interrupted, once
+from tests.systems.restore_model import CODED
 
 TOP = "r/a"
 
@@ -161,3 +163,126 @@ async def test_an_undone_restore_of_a_part_leaves_all_tombstones_as_they_were(
     assert (error.code, await last_state(store)) == ("BAD_PATH", MoveState.UNDONE)
     assert await tombstones(store) == before
     await whole(store)
+
+
+CODED_ROWS = [*OTHERS, *SUBTREE]
+
+
+async def plant_coded(store: Store) -> None:
+    """The same trees with search and unique codes, which are the paths."""
+    rows = [(path, "CATEGORY", {"code": path, "note": path}) for path in CODED_ROWS]
+    await load(store, wanted_of(rows, CODED), LoadResult())
+    store.max_commit_changes = 2 * journaled.SMALL
+
+
+@pytest.mark.parametrize("path", ["r/a", "r/a/n0/y/z", "r/a/n8/x/y"])
+async def test_a_code_that_another_node_has_meanwhile_undoes_all_copies(store: Store, path: str) -> None:
+    await plant_coded(store)
+    await journaled.write(store, replace(journaled.cascade("r"), hierarchy=CODED))
+    before, items = await tombstones(store), await copies(store)
+    taken = replace(journaled.create("o/t"), hierarchy=CODED, values={"code": path})
+    await journaled.write(store, taken)
+    error = await ends(store, replace(restore("r/a", "o", "z"), hierarchy=CODED))
+    assert error is not None
+    assert (error.code, await last_state(store)) == ("TAKEN", MoveState.UNDONE)
+    assert await tombstones(store) == before
+    await journaled.write(store, Delete(CODED, ("o", "t"), Policy.REFUSE))
+    assert await copies(store) == items
+    await invariants.check(store, {"category": CODED})
+    assert await journaled.findings(store, CODED) == []
+    assert await ends(store, replace(restore("r/a", "o", "z"), hierarchy=CODED)) is None
+    await invariants.check(store, {"category": CODED})
+    assert await journaled.findings(store, CODED) == []
+
+
+async def copies(store: Store) -> dict[str, int]:
+    """The numbers of nodes, words and unique values in a table."""
+    items = await invariants.all_items(store)
+    return dict(Counter(str(item["pk"]).partition("/")[0] for item in items if "/" in str(item["pk"])))
+
+
+# -- others beside a job -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["r/a", "r/a/n0", "r/a/n0/y", "r/a/n8/x/y", "r/a/n3"])
+async def test_a_node_that_comes_back_by_its_id_before_it_is_copied_is_left_out_with_all_below_it(path: str) -> None:
+    """Before each commit of the job: it is left out, or it is copied already, and its id is taken."""
+    left_out = is_taken = 0
+    for number in range(1, 40):
+        async with open_store("sqlite://:memory:") as store:
+            await store.create()
+            await plant_deleted(store)
+            errors = list[CladeError | None]()
+
+            async def create() -> None:
+                errors.append(await ends(store, journaled.create("o/i", node_id=bare(path))))  # noqa: B023
+
+            disturbed: Any = Interrupted(store, "commit", before=once(number, create))
+            error = await ends(disturbed, restore(TOP))
+            await whole(store)
+            if not errors:
+                break
+            gone = {one for one in SUBTREE if f"{one}/".startswith(f"{path}/")}
+            if errors[0] is None and error is None:
+                left_out += 1
+                assert await journaled.paths(store) == {*OTHERS, *SUBTREE, "o/i"} - gone
+            elif errors[0] is None:
+                left_out += 1
+                assert isinstance(error, NotFound)
+                assert path == TOP
+                assert await journaled.paths(store) == {*OTHERS, "o/i"}
+                assert len(await tombstones(store)) == len(SUBTREE) - 1
+            else:
+                is_taken += 1
+                assert errors[0].code == "ALREADY_EXISTS"
+                assert await journaled.paths(store) == {*OTHERS, *SUBTREE}
+    assert left_out
+    assert is_taken
+
+
+MEANWHILE = [
+    journaled.create("r/a"), journaled.create("r/a/new"), journaled.move("r/b", "r/a/n0/b"), journaled.cascade("r"),
+    journaled.move("r", "o/r"), Update(CATEGORY, ("r", "a", "n0"), "x", None, {}), restore(TOP, key="other"),
+    restore("r/a/n0", "r/a", "n0"), journaled.cascade("r/a/n0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", MEANWHILE, ids=lambda edit: f"{type(edit).__name__} {'/'.join(edit.path)}")
+async def test_nobody_writes_at_below_or_above_the_place_of_a_restore_until_it_has_ended(edit: Any) -> None:
+    """Of another restore of the same node one of both is made."""
+    refused = Counter[str]()
+    for number in range(2, 40):
+        async with open_store("sqlite://:memory:") as store:
+            await store.create()
+            await plant_deleted(store)
+            errors = list[CladeError | None]()
+
+            async def disturb() -> None:
+                errors.append(await ends(store, edit))  # noqa: B023
+
+            disturbed: Any = Interrupted(store, "commit", before=once(number, disturb))
+            error = await ends(disturbed, restore(TOP))
+            await whole(store)
+            if not errors:
+                break
+            assert errors[0] is None if error is not None else errors[0] is not None
+            refused[errors[0].code if errors[0] is not None else "made"] += 1
+    assert refused
+    is_other = isinstance(edit, Restore) and not edit.names[1:]
+    assert refused.keys() <= ({"made", "NOT_FOUND"} if is_other else {"CONFLICT", "NOT_FOUND"}), refused
+    assert is_other or refused["CONFLICT"], refused
+
+
+async def test_a_node_is_not_restored_while_the_job_that_deletes_it_runs(store: Store) -> None:
+    await journaled.plant(store)
+    errors = list[CladeError | None]()
+
+    async def again(_: int) -> None:
+        errors.append(await ends(store, restore(TOP, "o/p")))
+
+    await journaled.write(Interrupted(store, "commit", after=again), journaled.cascade(TOP))
+    codes = [error.code if error else "made" for error in errors]
+    assert {*codes[:-1]} == {"NOT_FOUND", "CONFLICT"}
+    assert codes[-1] == "made"
+    await whole(store)
+    assert await journaled.paths(store) == {*OTHERS, *journaled.at(TOP, "o/p/a")}

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -31,7 +32,8 @@ from tests.selection import examples
 from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
 from tests.store.writing.journaled import SOON
-from tests.systems.restore_model import CODED, Model
+from tests.stores import Interrupted, once
+from tests.systems.restore_model import CODED, Model, lost_of, nodes_of
 
 HIERARCHIES = {"category": CODED}
 HISTORIES = {"sqlite": (6, 400), "dynamodb": (1, 20)}
@@ -59,6 +61,9 @@ class Wishes(RandomEdits):
             path = self.random.choice([edit.path, edit.path, node.path])
             node_id = self.random.choice([bare(node.id), bare(node.id), edit.node_id])
             edit = replace(edit, path=path, node_id=node_id, level=node.level)
+        codes = [one.node.values["code"] for one in self.known.lost.values() if "code" in one.node.values]
+        if codes and self.random.random() < 0.1:
+            edit = Update(CODED, self.path(), None, None, {"code": self.random.choice(codes)})
         return replace(edit, hierarchy=CODED)
 
     def values(self) -> dict[str, Any]:
@@ -240,3 +245,40 @@ async def test_restores_and_refusals_are_those_of_a_model(store_url: str) -> Non
                 error.add_note(f"history {seed}, which ends with:\n" + "\n".join(history.log[-12:]))
                 raise
     print(counts)
+
+
+# -- deletions by imports ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [None, 34])
+async def test_of_two_nodes_of_one_place_that_an_import_prunes_one_is_restored(most: int | None) -> None:
+    """Between two transactions of the import somebody else creates nodes where it has just removed some."""
+    rows = [("r", "CATEGORY"), ("r/a", "CATEGORY"), *[(f"r/a/{n:02}", "CATEGORY") for n in range(40)]]
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await load(store, wanted_of(rows, CODED), LoadResult())
+        store.max_changes = 50
+
+        async def create() -> None:
+            for n in range(40):
+                with suppress(CladeError):
+                    await Writer(store).write(
+                        Create(CODED, ("r", "a", f"{n:02}"), "CATEGORY", "new", {}), ReadUsage()
+                    )
+
+        disturbed: Any = Interrupted(store, "commit", before=once(2, create))
+        await load(disturbed, wanted_of(rows[:1], CODED), LoadResult(), prune=True)
+        lost = lost_of(await invariants.all_items(store))
+        top = next(one for one in lost.values() if one.node.path == ("r", "a"))
+        assert {one.deletion for one in lost.values()} == {top.deletion}
+        assert len(lost) > len(rows) - 1
+        store.max_commit_changes = most
+        writer = Writer(store, SOON)
+        edit = Restore(CODED, (), top.node.id, names=[Named("id", id=top.node.id)])
+        result = await writer.write(edit, ReadUsage())
+        await writer.move_worker.finished()
+        assert (result.move is None) == (most is None)
+        await invariants.check(store, HIERARCHIES)
+        assert {one.path for one in nodes_of(await invariants.all_items(store)).values()} == {
+            tuple(row[0].split("/")) for row in rows
+        }
