@@ -13,7 +13,6 @@ other nodes. An import writes its own (`store/transfer/batches.py`).
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from msgspec.structs import replace
 
@@ -51,7 +50,6 @@ from store.metadata.tree_version import (
     log_item,
     root_log_key,
 )
-from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, depth_of, parent_sort_key

@@ -234,4 +234,3 @@ class Model:
             return
         order = sorted([*family, own.id], key=lambda one: after[one].rank)
         assert order[order.index(holder[0]) + 1] == own.id
-

@@ -1,9 +1,11 @@
 """Large restores: jobs that are killed, undone or disturbed bring back a whole deletion at one place, or nothing."""
 
+import asyncio
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from random import Random
+from typing import Any, cast
 
 import pytest
 
@@ -19,16 +21,17 @@ from store.transfer.load import LoadResult, load
 from store.writing.create_update import Update
 from store.writing.edit import Named
 from store.writing.move_delete import Delete, Policy
+from store.writing.move_worker import MoveWorker
 from store.writing.restore import Restore
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
-from tests.selection import thorough
+from tests.selection import examples, thorough
 from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, SOON, SUBTREE
 from tests.store.writing.test_move_faults import another
-from tests.stores import Interrupted, once
+from tests.stores import Interrupted, StoreProxy, once
 from tests.systems.restore_model import CODED
 
 TOP = "r/a"
@@ -292,3 +295,71 @@ async def test_a_node_is_not_restored_while_the_job_that_deletes_it_runs(store: 
     assert codes[-1] == "made"
     await whole(store)
     assert await journaled.paths(store) == {*OTHERS, *journaled.at(TOP, "o/p/a")}
+
+
+class Strict(StoreProxy):
+    """A store whose index is never behind, which nobody knows: each restore counts the children that it finds."""
+
+    is_embedded = False
+
+
+async def disturb_each_other(store: Store, chance: Random, counts: Counter[str]) -> None:
+    """Restores that are killed and resumed anywhere, deletions, moves, and nodes that come back by their ids."""
+    before = await plant_deleted(store, "r")
+    if chance.random() < 0.5:
+        await ends(store, restore("r"))
+        await ends(store, journaled.cascade("r/a"))
+    for _ in range(12):
+        gone = [pk.removeprefix("id#") for pk in sorted(await tombstones(store))]
+        parents = [parse_path(path) for path in sorted(await journaled.paths(store))] or [("r",)]
+        parent, number = chance.choice(parents), chance.choice([0, 1, 2, 2, 3, 3, 4, 5, 99])
+        where: Path = chance.choice([(), (), (chance.choice("vwxyz"),)])
+        edit: Any = journaled.cascade(format_path(parent))
+        kind = chance.random()
+        if kind < 0.25:
+            await journaled.lapse(store)
+            worker = MoveWorker(journaled.mortal(cast(Any, Strict(store)), number), SOON)
+            with suppress(journaled.Dies):
+                await worker.resume()
+                await asyncio.gather(*worker._tasks.values())
+            continue
+        if gone and kind < 0.7:
+            top = max(chance.sample(gone, min(len(gone), 4)), key=lambda one: size_of_deleted(before, one))
+            names = [Named("id", id=top), *([Named("to", path=parent)] if chance.random() < 0.7 else [])]
+            edit = Restore(CATEGORY, where, top, names=names)
+        elif gone and kind < 0.9:
+            node_id = chance.choice(gone).removeprefix("category:")
+            edit = journaled.create(format_path((*parent, chance.choice("vwxyz"))), node_id=node_id)
+        elif kind < 0.95:
+            edit = journaled.move(format_path(chance.choice(parents)), format_path((*parent, "m")))
+        try:
+            counts[f"{type(edit).__name__} died"] += await journaled.died(cast(Any, Strict(store)), edit, number)
+        except CladeError as error:
+            counts[error.code] += 1
+    assert "UNAVAILABLE" not in counts
+    await resumed(store)
+    await whole(store)
+    moves = await recent_moves(store, ReadUsage())
+    counts.update(f"{one.state} {one.gone is not None}" for one in moves)
+    assert not any("index" in (one.reason or "") for one in moves)
+    ids = {item["id"] for item in (await invariants.nodes(store, "category")).values()}
+    assert ids | {pk.removeprefix("id#") for pk in await tombstones(store)} == {*before}
+
+
+def size_of_deleted(before: dict[str, Any], node_id: str) -> int:
+    return sum(before[node_id].get("below", {"": 99}).values())
+
+
+@pytest.mark.both_stores
+async def test_whatever_jobs_and_others_do_to_each_other_no_node_is_lost_or_without_its_parent(store_url: str) -> None:
+    counts, kind = Counter[str](), store_url.partition(":")[0]
+    for seed in range(examples(*{"sqlite": (8, 1_000), "dynamodb": (1, 10)}[kind])):
+        url = "sqlite://:memory:" if kind == "sqlite" else another(store_url, seed)
+        async with open_store(url) as store:
+            await store.create()
+            try:
+                await disturb_each_other(store, Random(f"{kind} {seed}"), counts)  # noqa: S311
+            except BaseException as error:
+                error.add_note(f"history {seed}")
+                raise
+    print(counts)

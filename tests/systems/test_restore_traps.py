@@ -6,16 +6,13 @@ import pytest
 
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, IndexBehind
-from store.metadata.history import revision_item
-from store.metadata.moves import MoveState
-from store.model.keys import KeyRange, Path, id_key, node_key
-from store.model.paths import format_path, parse_path
+from store.model.keys import KeyRange, id_key, node_key
+from store.model.paths import parse_path
 from store.model.records import Item, Put, Record
 from store.transfer.load import LoadResult, load
-from store.writing.create_update import Create
 from store.writing.edit import Named
 from store.writing.edit_request import EditOptions, EditResult
-from store.writing.move_delete import Delete, Move, Policy
+from store.writing.move_delete import Delete, Move
 from store.writing.positions import Position, Side
 from store.writing.restore import LAG_SECONDS, Restore
 from store.writing.writer import Writer
@@ -125,7 +122,9 @@ async def test_depths_and_levels_above_are_those_of_the_new_place(store: Store) 
     assert (await record(store, "a/b")).above == ["CATEGORY"]
 
 
-DELETED = "query($id: ID!) { deletedNode(id: $id) { path descendantCount } node(id: $id) { ... on CategoryNode { path } } }"
+DELETED = """query($id: ID!) {
+  deletedNode(id: $id) { path descendantCount } node(id: $id) { ... on CategoryNode { path } }
+}"""
 
 
 async def test_a_node_that_comes_back_is_deleted_until_then_and_no_more(store: Store) -> None:
@@ -200,6 +199,22 @@ async def test_sqlite_restores_as_many_nodes_in_one_transaction_as_it_moves(
     await write(store, delete("r/a"))
     assert ((await write(store, restore("r/a"))).move is not None) == is_job
     await whole(store, "r", "r/a", "r/a/b", "r/a/c", "r/a/c/d")
+
+
+async def test_a_restore_after_its_deletion_in_one_group_finds_all_nodes(store: Store) -> None:
+    await plant(store, "r", "r/a", "r/a/b", "r/a/b/c")
+    edits = [(one, EditOptions()) for one in (delete("r/a"), restore("r/a"), delete("r/a/b"), restore("r/a/b"))]
+    results = await Writer(store).write_in_order(edits, ReadUsage())
+    assert all(isinstance(one, EditResult) for one in results), results
+    await whole(store, "r", "r/a", "r/a/b", "r/a/b/c")
+
+
+async def test_the_same_request_again_has_the_result_of_the_first_one(store: Store) -> None:
+    await plant(store, "r", "r/a", "r/a/b")
+    await write(store, delete("r/a"))
+    results = [await write(store, restore("r/a"), key="once", asked="restore") for _ in range(2)]
+    assert [(one.record.path, one.is_repeated) for one in results] == [(("r", "a"), False), (("r", "a"), True)]
+    await whole(store, "r", "r/a", "r/a/b")
 
 
 # -- indexes behind ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -21,6 +22,7 @@ from store.transfer.load import LoadResult, load
 from store.writing.create_update import Create, Update
 from store.writing.edit import Edit, Named
 from store.writing.edit_many import EditMany
+from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Policy
 from store.writing.restore import Restore
 from store.writing.writer import Writer
@@ -33,7 +35,7 @@ from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
 from tests.store.writing.journaled import SOON
 from tests.stores import Interrupted, once
-from tests.systems.restore_model import CODED, Model, lost_of, nodes_of
+from tests.systems.restore_model import CODED, Model, Refusal, lost_of, nodes_of
 
 HIERARCHIES = {"category": CODED}
 HISTORIES = {"sqlite": (6, 400), "dynamodb": (1, 20)}
@@ -119,9 +121,9 @@ class History:
         await load(self.store, wanted_of(rows, CODED), LoadResult())
         self.model.take(await self.items())
 
-    async def write(self, edit: Any) -> Any:
+    async def write(self, edit: Any, disturbed: Any = None) -> Any:
         """The result of an edit after the end of its job, or its error, which leaves all items as they were."""
-        before, writer = await self.items(), Writer(self.store, SOON)
+        before, writer = await self.items(), Writer(disturbed or self.store, SOON)
         try:
             result: Any = await writer.write(edit, ReadUsage())
             error = None
@@ -131,7 +133,7 @@ class History:
         self.log.append(f"{brief(edit)}: {sorted(faults_of(error)) if error else 'made'}")
         undone = [one for one in await recent_moves(self.store, ReadUsage()) if one.state is MoveState.UNDONE]
         self.counts["undone"] += len(undone) - getattr(self, "undone", 0)
-        if error and len(undone) == getattr(self, "undone", 0):
+        if error and disturbed is None and len(undone) == getattr(self, "undone", 0):
             assert by_key(await self.items()) == by_key(before)
         self.undone = len(undone)
         return result
@@ -174,13 +176,58 @@ class History:
     async def restore(self) -> None:
         edit, before = self.wishes.restore(), await self.items()
         expected, path = self.model.refusals(edit)
-        result = await self.write(edit)
+        if self.chance.random() < 0.2:
+            await self.dry_run(edit, expected, before)
+        if self.chance.random() < 0.3:
+            return await self.disturbed(edit)
+        await self.compare(edit, await self.write(edit), expected, path, before)
+
+    async def dry_run(self, edit: Restore, expected: set[Refusal], before: Sequence[Item]) -> None:
+        """It has the faults of the restore, but for values of which a job learns, and writes nothing."""
+        found = set[Refusal]()
+        try:
+            await Writer(self.store).write(edit, ReadUsage(), EditOptions(dry_run=True))
+        except CladeError as error:
+            found = faults_of(error)
+        assert found == expected or (not found and {code for code, _ in expected} <= {"TAKEN", "UNAVAILABLE"})
+        assert by_key(await self.items()) == by_key(before)
+
+    async def disturbed(self, edit: Restore) -> None:
+        """Somebody else makes an edit between two calls of the restore: it is as if that had been made before."""
+        first, other, between = self.model.refusals(edit)[0], self.wishes.one(), list[Sequence[Item]]()
+        top = self.model.lost.get(edit.node_id)
+        if top is not None and self.chance.random() < 0.5:
+            node = self.chance.choice(self.model.coming_back(top)).node
+            other = Create(CODED, (*self.wishes.path(), "f")[-4:], node.level, "n", {}, bare(node.id))
+
+        async def disturb() -> None:
+            with suppress(CladeError):
+                writer = Writer(self.store, SOON)
+                await writer.write(other, ReadUsage())
+                await writer.move_worker.finished()
+            between.append(await self.items())
+            self.model.follow(between[0])
+            self.log.append(f"between two calls: {brief(other)}")
+
+        method, number = self.chance.choice([*[("commit", 1)] * 3, *product(("get", "range"), range(1, 5))])
+        before = await self.items()
+        result = await self.write(edit, Interrupted(self.store, method, before=once(number, disturb)))
+        expected, path = self.model.refusals(edit)
+        self.counts["disturbed"] += len(between)
+        if between and isinstance(result, CladeError) and faults_of(result) == first != expected:
+            assert by_key(await self.items()) == by_key(between[0])
+            return
+        await self.compare(edit, result, expected, path, between[0] if between else before)
+
+    async def compare(
+        self, edit: Restore, result: Any, expected: set[Refusal], path: Path, before: Sequence[Item]
+    ) -> None:
+        """Fail unless the result of a restore and the table after it are those of the model."""
         items = await self.items()
         found = faults_of(result) if isinstance(result, CladeError) else set()
         if expected:
             is_job = ("TAKEN", "code") in {(code, field[-4:]) for code, field in found}
             assert found == expected or (is_job and expected == {("TAKEN", "id")}), (found, expected)
-            self.model.redirects = {**self.model.redirects}
             for code, _ in expected:
                 self.counts[f"refused: {code}"] += 1
             if is_job or expected & {("UNAVAILABLE", "")}:
@@ -214,7 +261,7 @@ def bare(node_id: str) -> str:
     return node_id.removeprefix("category:")
 
 
-def faults_of(error: Any) -> set[tuple[str, str]]:
+def faults_of(error: Any) -> set[Refusal]:
     """The codes and fields of all faults of an error."""
     found: list[Any] = [*error.errors] if isinstance(error, Faults) else [error]
     return {(one.code, ".".join(one.field) if isinstance(one, Fault) else "") for one in found}
@@ -262,9 +309,7 @@ async def test_of_two_nodes_of_one_place_that_an_import_prunes_one_is_restored(m
         async def create() -> None:
             for n in range(40):
                 with suppress(CladeError):
-                    await Writer(store).write(
-                        Create(CODED, ("r", "a", f"{n:02}"), "CATEGORY", "new", {}), ReadUsage()
-                    )
+                    await Writer(store).write(Create(CODED, ("r", "a", f"{n:02}"), "CATEGORY", "new", {}), ReadUsage())
 
         disturbed: Any = Interrupted(store, "commit", before=once(2, create))
         await load(disturbed, wanted_of(rows[:1], CODED), LoadResult(), prune=True)
