@@ -8,15 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from store.engine import ReadUsage, Store
 from store.metadata.history import deletion_of
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Level, Search, SearchScope, may_stand
-from store.model.keys import Path, path_of
+from store.model.keys import KeyRange, Path, id_key, path_of
 from store.model.ranks import is_manual
 from store.model.records import Item, Record
 from store.writing.edit import Named
 from store.writing.restore import Restore
 from tests.hierarchies import CATEGORY
+from tests.stores import StoreProxy
 
 CODE = Attribute("code", Kind.TEXT, "Code.", unique=True)
 
@@ -234,3 +236,24 @@ class Model:
             return
         order = sorted([*family, own.id], key=lambda one: after[one].rank)
         assert order[order.index(holder[0]) + 1] == own.id
+
+
+class Late(StoreProxy):
+    """A store whose index lacks one deleted node, so many `times`, and whose clock is ahead."""
+
+    is_embedded = False
+
+    def __init__(self, store: Store, lacks: str | None, times: int = 99, ahead: float = 0.0) -> None:
+        super().__init__(store)
+        self.lacks, self.times, self.ahead = lacks and id_key(lacks).pk, times, ahead
+
+    def now(self) -> float:
+        return self._store.now() + self.ahead
+
+    async def range(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Item]:
+        found = await self._store.range(span, reads, **how)
+        lacking = [item for item in found if item["pk"] != self.lacks]
+        if not span.partition.startswith("gone/") or not self.times or len(lacking) == len(found):
+            return found
+        self.times -= 1
+        return lacking

@@ -5,7 +5,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -31,8 +31,8 @@ from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, SOON, SUBTREE
 from tests.store.writing.test_move_faults import another
-from tests.stores import Interrupted, StoreProxy, once
-from tests.systems.restore_model import CODED
+from tests.stores import Interrupted, once
+from tests.systems.restore_model import CODED, Late
 
 TOP = "r/a"
 
@@ -297,15 +297,13 @@ async def test_a_node_is_not_restored_while_the_job_that_deletes_it_runs(store: 
     assert await journaled.paths(store) == {*OTHERS, *journaled.at(TOP, "o/p/a")}
 
 
-class Strict(StoreProxy):
-    """A store whose index is never behind, which nobody knows: each restore counts the children that it finds."""
-
-    is_embedded = False
-
-
 async def disturb_each_other(store: Store, chance: Random, counts: Counter[str]) -> None:
-    """Restores that are killed and resumed anywhere, deletions, moves, and nodes that come back by their ids."""
+    """Restores that are killed and resumed anywhere, deletions, moves, and nodes that come back by their ids.
+
+    In some histories the index lacks a deleted node, so that restores are undone after they have copied all others.
+    """
     before = await plant_deleted(store, "r")
+    late: Any = Late(store, chance.choice([*before, *[None] * 2 * len(before)]))
     if chance.random() < 0.5:
         await ends(store, restore("r"))
         await ends(store, journaled.cascade("r/a"))
@@ -318,7 +316,7 @@ async def disturb_each_other(store: Store, chance: Random, counts: Counter[str])
         kind = chance.random()
         if kind < 0.25:
             await journaled.lapse(store)
-            worker = MoveWorker(journaled.mortal(cast(Any, Strict(store)), number), SOON)
+            worker = MoveWorker(journaled.mortal(late, number), SOON)
             with suppress(journaled.Dies):
                 await worker.resume()
                 await asyncio.gather(*worker._tasks.values())
@@ -333,15 +331,16 @@ async def disturb_each_other(store: Store, chance: Random, counts: Counter[str])
         elif kind < 0.95:
             edit = journaled.move(format_path(chance.choice(parents)), format_path((*parent, "m")))
         try:
-            counts[f"{type(edit).__name__} died"] += await journaled.died(cast(Any, Strict(store)), edit, number)
+            counts[f"{type(edit).__name__} died"] += await journaled.died(late, edit, number)
         except CladeError as error:
             counts[error.code] += 1
-    assert "UNAVAILABLE" not in counts
-    await resumed(store)
+            assert late.times < 99 or error.code != "UNAVAILABLE"  # noqa: PT017
+    counts["lacking"] += 99 - late.times
+    await resumed(late)
     await whole(store)
     moves = await recent_moves(store, ReadUsage())
     counts.update(f"{one.state} {one.gone is not None}" for one in moves)
-    assert not any("index" in (one.reason or "") for one in moves)
+    assert late.times < 99 or not any("index" in (one.reason or "") for one in moves)
     ids = {item["id"] for item in (await invariants.nodes(store, "category")).values()}
     assert ids | {pk.removeprefix("id#") for pk in await tombstones(store)} == {*before}
 

@@ -6,9 +6,9 @@ import pytest
 
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, IndexBehind
-from store.model.keys import KeyRange, id_key, node_key
+from store.model.keys import node_key
 from store.model.paths import parse_path
-from store.model.records import Item, Put, Record
+from store.model.records import Put, Record
 from store.transfer.load import LoadResult, load
 from store.writing.edit import Named
 from store.writing.edit_request import EditOptions, EditResult
@@ -22,7 +22,8 @@ from tests.selection import thorough
 from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
 from tests.store.writing.journaled import SOON
-from tests.stores import Interrupted, StoreProxy, once
+from tests.stores import Interrupted, once
+from tests.systems.restore_model import Late
 from tests.systems.test_large_restores import bare, id_of, restore
 from tests.systems.test_restores import by_key
 from tests.systems.writing import Clients
@@ -218,27 +219,6 @@ async def test_the_same_request_again_has_the_result_of_the_first_one(store: Sto
 
 
 # -- indexes behind ----------------------------------------------------------------------------------------------------
-
-
-class Late(StoreProxy):
-    """A store whose index lacks one deleted node, so many `times`, and whose clock is ahead."""
-
-    is_embedded = False
-
-    def __init__(self, store: Store, lacks: str | None, times: int = 99, ahead: float = 0.0) -> None:
-        super().__init__(store)
-        self.lacks, self.times, self.ahead = lacks and id_key(lacks).pk, times, ahead
-
-    def now(self) -> float:
-        return self._store.now() + self.ahead
-
-    async def range(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Item]:
-        found = await self._store.range(span, reads, **how)
-        lacking = [item for item in found if item["pk"] != self.lacks]
-        if not span.partition.startswith("gone/") or not self.times or len(lacking) == len(found):
-            return found
-        self.times -= 1
-        return lacking
 
 
 BELOW = ["r/a/n0", "r/a/n0/x", "r/a/n0/y", "r/a/n0/y/z", "r/a/n8", "r/a/n8/x/y"]
