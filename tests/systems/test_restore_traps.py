@@ -12,7 +12,7 @@ from store.model.records import Put, Record
 from store.transfer.load import LoadResult, load
 from store.writing.edit import Named
 from store.writing.edit_request import EditOptions, EditResult
-from store.writing.move_delete import Delete, Move
+from store.writing.move_delete import Delete, Move, Policy
 from store.writing.positions import Position, Side
 from store.writing.restore import LAG_SECONDS, Restore
 from store.writing.writer import Writer
@@ -23,7 +23,7 @@ from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
 from tests.store.writing.journaled import SOON
 from tests.stores import Interrupted, once
-from tests.systems.restore_model import Late
+from tests.systems.restore_model import CODED, Late
 from tests.systems.test_large_restores import bare, id_of, restore
 from tests.systems.test_restores import by_key
 from tests.systems.writing import Clients
@@ -289,3 +289,20 @@ async def test_a_child_that_came_back_alone_is_no_alarm(store: Store, how: str, 
     assert (result.move is None) == (most is None)
     await invariants.check(store)
     assert await journaled.findings(store) == []
+
+
+async def test_a_restore_at_the_limit_of_a_transaction_is_made_either_way(store: Store) -> None:
+    """With a former path of each node, a parent that is still deleted, and search items and unique values."""
+    jobs = list[bool]()
+    for number in range(1, 9):
+        rows = [("r", {}), ("r/a", {}), *[(f"r/a/{n}", {"code": f"{number} {n}"}) for n in range(number)], ("o", {})]
+        store.max_commit_changes = None
+        await load(store, wanted_of([(path, "CATEGORY", more) for path, more in rows], CODED), LoadResult())
+        top = (await record(store, "r/a")).id
+        await write(store, Delete(CODED, ("r",), Policy.CASCADE))
+        store.max_commit_changes = 40
+        names = [Named("id", id=top), Named("to", path=("o",))]
+        jobs.append((await write(store, Restore(CODED, (f"k{number}",), top, names=names))).move is not None)
+        await invariants.check(store, {"category": CODED})
+    assert jobs == sorted(jobs)
+    assert {*jobs} == {False, True}
