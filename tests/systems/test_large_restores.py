@@ -102,7 +102,7 @@ async def resumed(store: Store) -> None:
 # -- jobs that are killed ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("to", "key"), [(None, None), ("o/p", "z")])
+@pytest.mark.parametrize(("to", "key"), [("o/p", "z"), pytest.param(None, None, marks=pytest.mark.thorough)])
 async def test_a_restore_stopped_after_any_commit_is_finished_by_the_next_worker(
     store_url: str, to: str | None, key: str | None
 ) -> None:
@@ -132,7 +132,7 @@ async def test_a_restore_stopped_after_any_commit_is_finished_by_the_next_worker
 PARTS = [restore("r/a", "o/p"), restore("r/a", "o/p", "z"), restore("r/a/n0", "o"), restore("r/a/n8", "b", "z")]
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", [0, *[pytest.param(part, marks=pytest.mark.thorough) for part in (1, 2, 3)]])
 async def test_two_restores_of_one_deletion_share_no_node(part: int) -> None:
     """While a job copies the whole deletion, another one takes a part of it elsewhere, and stops anywhere."""
     for number in numbers():
@@ -213,7 +213,7 @@ async def copies(store: Store) -> dict[str, int]:
 # -- others beside a job -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["r/a", "r/a/n0", "r/a/n0/y", "r/a/n8/x/y", "r/a/n3"])
+@pytest.mark.parametrize("path", ["r/a", "r/a/n0", "r/a/n8/x/y"])
 async def test_a_node_that_comes_back_by_its_id_before_it_is_copied_is_left_out_with_all_below_it(path: str) -> None:
     """Before each commit of the job: it is left out, or it is copied already, and its id is taken."""
     left_out = is_taken = 0
@@ -352,7 +352,7 @@ def size_of_deleted(before: dict[str, Any], node_id: str) -> int:
 @pytest.mark.both_stores
 async def test_whatever_jobs_and_others_do_to_each_other_no_node_is_lost_or_without_its_parent(store_url: str) -> None:
     counts, kind = Counter[str](), store_url.partition(":")[0]
-    for seed in range(examples(*{"sqlite": (8, 1_000), "dynamodb": (1, 10)}[kind])):
+    for seed in range(examples(*{"sqlite": (5, 500), "dynamodb": (1, 10)}[kind])):
         url = "sqlite://:memory:" if kind == "sqlite" else another(store_url, seed)
         async with open_store(url) as store:
             await store.create()
@@ -361,4 +361,5 @@ async def test_whatever_jobs_and_others_do_to_each_other_no_node_is_lost_or_with
             except BaseException as error:
                 error.add_note(f"history {seed}")
                 raise
-    print(counts)
+    few = {"DONE True", "UNDONE True", "Restore died", "Create died", "CONFLICT"}
+    assert kind == "dynamodb" or counts.keys() >= few, counts

@@ -38,8 +38,8 @@ from tests.stores import Interrupted, once
 from tests.systems.restore_model import CODED, Model, Refusal, lost_of, nodes_of
 
 HIERARCHIES = {"category": CODED}
-HISTORIES = {"sqlite": (6, 400), "dynamodb": (1, 20)}
-STEPS = 45
+HISTORIES = {"sqlite": (4, 300), "dynamodb": (1, 20)}
+STEPS = {"sqlite": 45, "dynamodb": 25}
 PATHS = [
     "a", "b", "a/a", "a/b", "b/a", "a/a/a", "a/a/b", "a/b/a", "a/b/b", "a/a/a/a", "a/a/a/b", "a/b/a/a", "b/a/a",
     "b/a/b", "b/a/a/a", "a/b/a/b", "a/b/a/b/a", "a/a/a/a/a",
@@ -287,11 +287,12 @@ async def test_restores_and_refusals_are_those_of_a_model(store_url: str) -> Non
             if seed % 2:
                 store.max_commit_changes, store.max_changes = 34, 34
             try:
-                await history.run(STEPS)
+                await history.run(STEPS[kind])
             except BaseException as error:
                 error.add_note(f"history {seed}, which ends with:\n" + "\n".join(history.log[-12:]))
                 raise
-    print(counts)
+    few = {"restores", "restored elsewhere", "disturbed", "refused: NOT_FOUND", "refused: ALREADY_EXISTS"}
+    assert kind == "dynamodb" or counts.keys() >= few, counts
 
 
 # -- deletions by imports ----------------------------------------------------------------------------------------------
