@@ -75,7 +75,7 @@ class RestoreCopies:
         await self._lease.wait(self._timing.settle_seconds)
         await self._count()
 
-    async def tombstones(self, page: Sequence[Item]) -> dict[str, Item]:
+    async def _tombstones(self, page: Sequence[Item]) -> dict[str, Item]:
         """The tombstones that come back for the copies of a page, by id."""
         ids = [str(item["id"]) for item in page]
         found = zip(ids, await self._read(map(id_key, ids)), strict=True)
@@ -83,7 +83,7 @@ class RestoreCopies:
 
     async def put_back(self, page: Sequence[Item]) -> dict[str, list[Change]]:
         """The changes that put these back, by id; the parent of the top has one child more again."""
-        found = await self.tombstones(page)
+        found = await self._tombstones(page)
         changes: dict[str, list[Change]] = {one: [Put(was, {"was": cast(Value, was)})] for one, was in found.items()}
         if (top := gone_of(found.get(self._lease.move.top_id))) is not None:
             changes[top.id] += with_child(await self._above(top), top)
@@ -156,7 +156,7 @@ class RestoreCopies:
         may_lack_some: bool | None = None
         pages = Pages(self._store, subtree(*self._target), ReadUsage())
         async for page in pages:
-            tombstones = {} if may_lack_some is False else await self.tombstones(page)
+            tombstones = {} if may_lack_some is False else await self._tombstones(page)
             changed = list[Record]()
             for item in page:
                 record = Record.of(item)
