@@ -38,7 +38,7 @@ from tests.stores import Interrupted, once
 from tests.systems.restore_model import CODED, Model, Refusal, lost_of, nodes_of
 
 HIERARCHIES = {"category": CODED}
-HISTORIES = {"sqlite": (4, 300), "dynamodb": (1, 20)}
+HISTORIES = {"sqlite": (4, 200), "dynamodb": (1, 20)}
 STEPS = {"sqlite": 45, "dynamodb": 25}
 PATHS = [
     "a", "b", "a/a", "a/b", "b/a", "a/a/a", "a/a/b", "a/b/a", "a/b/b", "a/a/a/a", "a/a/a/b", "a/b/a/a", "b/a/a",
