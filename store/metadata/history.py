@@ -222,12 +222,21 @@ def was_gone(item: Item | None, deletion: str | None) -> Item | None:
 
 def without_child(parent: Item | None, gone: Gone) -> list[Change]:
     """The change of a parent's id record where one child comes back alone that was deleted with it."""
+    return _with_kids(parent, gone, -1)
+
+
+def with_child(parent: Item | None, gone: Gone) -> list[Change]:
+    """The change of a parent's id record where the restore of such a child is undone."""
+    return _with_kids(parent, gone, 1)
+
+
+def _with_kids(parent: Item | None, gone: Gone, more: int) -> list[Change]:
     for found, name in ((parent, "kids"), (was_gone(parent, gone.deletion), "was")):
         if parent is not None and found is not None and deletion_of(found) == gone.deletion is not None:
             kids = found.get("kids")
-            if isinstance(kids, int) and kids > 0:
-                lowered: Item = {**found, "kids": kids - 1}
-                new = lowered if name == "kids" else {**parent, "was": cast(Value, lowered)}
+            if isinstance(kids, int) and kids + more >= 0:
+                changed: Item = {**found, "kids": kids + more}
+                new = changed if name == "kids" else {**parent, "was": cast(Value, changed)}
                 return [
                     Put(new, {"deleted": parent.get("deleted"), "parent": parent.get("parent"), name: parent[name]})
                 ]

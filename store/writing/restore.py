@@ -280,13 +280,15 @@ class Restore(Edit):
             listed.append(key_of(item))
             if len(listed) > most:
                 return None
-        kept = {top.id: top}
+        kept, places = {top.id: top}, {top.key}
         async for keys in in_chunks(listed, PAGE_ITEMS):
             read_set = await reader.read([], keys)
             for key in keys:
                 one = gone_of(read_set[key])
-                if one is not None and one.deletion == top.deletion and one.under in kept:
-                    kept.setdefault(one.id, one)
+                is_own = one is not None and one.deletion == top.deletion and one.under in kept
+                if one is not None and is_own and one.key not in places:  # an import may prune two nodes of one place
+                    places.add(one.key)
+                    kept[one.id] = one
         return [*kept.values()]
 
     async def _restored(self, reader: Reader, top: Restored, tombstones: Sequence[Gone]) -> list[Restored] | None:
