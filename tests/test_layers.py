@@ -15,7 +15,7 @@ MAY_IMPORT = {
         f"store.{name}"
         for name in "cache concurrency connect engine errors metadata.moves metadata.tree_version model "
         "kinds.unique kinds.words writing.create_update writing.edit writing.edit_many writing.edit_request "
-        "writing.move_delete writing.positions writing.writer".split()
+        "writing.move_delete writing.positions writing.restore writing.writer".split()
     },
     "commands": {"graph", "resolvers", "store", "clade"},
     "clade": {"graph"},

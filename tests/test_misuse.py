@@ -153,7 +153,7 @@ WRONG = [
        "already; rename the attribute.") for name in ("near", "distance")],
     *[(zoo(title=f"{verb}ZooInput"), LEVEL_LINE,
        f"the level {verb}ZooInput of the hierarchy zoo makes the type {verb}ZooInput, which {CLASS} keeps for later; "
-       f"{PREFIX}") for verb in ("Copy", "Restore")],
+       f"{PREFIX}") for verb in ("Copy", "Merge")],
     (zoo(body='age_inherited_from: int | None = attribute("Its cage.")'), LEVEL_LINE,
      f"the attribute age_inherited_from of {ANIMAL} makes the field ageInheritedFrom; names with this ending are kept "
      "for later; rename the attribute."),

@@ -125,7 +125,7 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     @property
     def partitions(self) -> set[str]:
         """The partitions of trees, and of the hierarchy, whose versions and logs its commit writes."""
-        return self.running.partitions | {shown_key(self.source).pk}
+        return self.running.partitions | {shown_key(self.former).pk}
 
     @property
     def hierarchy(self) -> str:

@@ -74,10 +74,8 @@ class Create(Edit):
         record = replace(record, revision=revision, changed_by=context.by)
         transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
         transaction.create(record, when)
-        gone = None if self.node_id is None else gone_of(id_record)
-        if gone is not None and gone.under is not None:
-            await reader.read_into(read_set, [], [id_key(gone.under)])
-            transaction.take_out(gone, read_set[id_key(gone.under)])
+        if self.node_id is not None and (gone := gone_of(id_record)) is not None:
+            await transaction.take_out(gone, reader)
         return transaction
 
     def _new_values(self, values: dict[str, Value]) -> dict[str, Value]:

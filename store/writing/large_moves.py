@@ -150,6 +150,8 @@ class MoveJob:
             transaction = TransactionBuilder(None, read_set, context, top)
             await reader.read_into(read_set, [], keys_of_moves(transaction.recipes, read_set, top))
             transaction.commit(self.move, rewrite)
+            if self.move.gone is not None and (gone := await self._restored().top()) is not None:
+                await transaction.take_out(gone, reader)
             await transaction.settle(reader)
             return transaction.changes()
 

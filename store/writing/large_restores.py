@@ -65,6 +65,11 @@ class RestoreCopies:
         await self._lease.wait(self._timing.settle_seconds)
         await self._count()
 
+    async def top(self) -> Gone | None:
+        """The tombstone that the copy of the top has replaced."""
+        (item,) = await self._read([id_key(self._lease.move.top_id)])
+        return gone_of(was_gone(item, self._deletion))
+
     async def tombstones(self, page: Sequence[Item]) -> dict[str, Item]:
         """The tombstones that come back for the copies of a page, by id."""
         ids = [str(item["id"]) for item in page]

@@ -213,12 +213,9 @@ class Restore(Edit):
         if (ranks := await self._ranks(reader, transaction)) is not None:
             rewrite = dataclasses.replace(rewrite, rank=ranks.own)
             transaction.rank_again(ranks.others)
-        if gone.under is not None:
-            await reader.read_into(read_set, [], [above_key := id_key(gone.under)])
-            transaction.take_out(gone, read_set[above_key])
         found = await self._found(reader, context, top)
-        redirects = await self._redirects(reader, found or [top])
         if found is not None:
+            redirects = await self._redirects(reader, found)
             try:
                 records = counted([rewrite.moved(one.record) for one in found])
             except BadPath as error:  # of a node below
@@ -228,13 +225,14 @@ class Restore(Edit):
                 records = [replace(one, updated_at=context.at, changed_by=context.by) for one in records]
                 transaction.record = records[0]
                 await transaction.restore(records, [one.gone for one in found], redirects)
+                await transaction.take_out(gone, reader)
                 return transaction
         self._check_unique(context.rights, None)
         transaction.record = rewrite.moved(top.record)
         if rewrite.may_not_fit and gone.below < MAX_CHECKED_NODES:
             await self._check_fits(reader, rewrite, top)
         start = (context.now, context.at, context.by)
-        transaction.begin(new_move(transaction.record, self.key, *start, redirects=bool(redirects), gone=gone))
+        transaction.begin(new_move(transaction.record, self.key, *start, redirects=self.key != gone.former, gone=gone))
         return transaction
 
     async def _ranks(self, reader: Reader, transaction: TransactionBuilder) -> Ranks | None:

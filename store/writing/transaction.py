@@ -16,7 +16,7 @@ from store.kinds.marker import Recipes
 from store.metadata.history import Gone, Removal, line_to, without_child
 from store.metadata.moves import Move, new_move_id
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, Path, ancestor_keys, path_of
+from store.model.keys import Key, Path, ancestor_keys, id_key, path_of
 from store.model.records import (
     ABSENT,
     MAX_BATCH_BYTES,
@@ -148,9 +148,11 @@ class TransactionBuilder:
         self.ids.update([record.id for record in records])
         self._trees.restore(top, shape_of(records))
 
-    def take_out(self, gone: Gone, parent: Item | None) -> None:
-        """Note that a node comes back without its parent, whose id record is given."""
-        self._add(without_child(parent, gone))
+    async def take_out(self, gone: Gone, reader: Reader) -> None:
+        """Note in the tombstone of its parent that a node comes back, if that was deleted with it."""
+        if gone.under is not None:
+            await reader.read_into(self.read_set, [], [key := id_key(gone.under)])
+            self._add(without_child(self.read_set[key], gone))
 
     async def relocate(
         self, records: Sequence[Record], rewrite: SubtreeRewrite, *, redirects: bool = True, is_logged: bool = True
@@ -194,6 +196,8 @@ class TransactionBuilder:
         """
         if move.gone is not None:
             self._trees.restore(self.record, move.shape)
+            if move.redirects:
+                self._trees.redirect(move.former.pk)  # they lead to the nodes from now on
         elif rewrite is None:
             self._trees.remove(self.record, move.shape)
         else:
