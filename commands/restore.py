@@ -29,7 +29,7 @@ MAX_SHOWN_CHARACTERS = 200  # of a path
 
 def restore_nodes(
     hierarchy: HierarchyName,
-    ids: Annotated[list[str], typer.Argument(help="Ids of deleted nodes, as of clade delete --list.", metavar="ID...")],
+    ids: Annotated[list[str], typer.Argument(help="Ids of deleted nodes, as of clade delete --list.", metavar="ID")],
     to: Annotated[
         str | None, typer.Option(help="Path of the new parent, such as US; by default the former one.", metavar="PATH")
     ] = None,
