@@ -16,7 +16,7 @@ from store.errors import BadInput, CladeError, Fault, Faults, Uncertain, quantit
 from store.metadata.history import Gone, gone_of
 from store.metadata.tree_version import Event
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Path, id_key, path_of, tree_key
+from store.model.keys import Path, id_key, log_partition, path_of
 from store.model.paths import format_path, parse_path
 from store.model.records import checked_id
 from store.reading import LOG_PAGE_ITEMS, stored_items, transactions
@@ -109,10 +109,10 @@ def list_deletions(url: str, hierarchy: Hierarchy, path: Path | None, *, as_json
 
 
 async def _deletions(store: Store, hierarchy: Hierarchy, path: Path | None) -> list[Gone]:
-    """The tombstones of the tops of deletions that change logs tell of, at, above or below a path."""
+    """The tombstones of the tops of deletions that change logs tell of: of the tree of a path, or of all trees."""
     reads, ids = ReadUsage(), dict[str, None]()
-    logs = [tree_key(hierarchy.name, path)] if path else [hierarchy.name]
-    if not path:  # the roots that were deleted are in the log of the hierarchy
+    logs = [log_partition(hierarchy.name, path or ())]  # without a path that of roots, which has the deleted ones
+    if not path:
         logs += [key.pk for key in await root_keys(store, hierarchy, reads)]
     for log in logs:
         number: int | None = None
@@ -128,8 +128,4 @@ async def _deletions(store: Store, hierarchy: Hierarchy, path: Path | None) -> l
         above = gone.get(one.under or "")
         return one.deletion is None or above is None or above.deletion != one.deletion
 
-    def concerns(place: Path) -> bool:
-        return path is None or place[: len(path)] == path or path[: len(place)] == place
-
-    tops = [one for one in gone.values() if is_top(one) and concerns(path_of(*one.former))]
-    return sorted(tops, key=lambda one: (one.deleted, one.id), reverse=True)
+    return sorted(filter(is_top, gone.values()), key=lambda one: (one.deleted, one.id), reverse=True)

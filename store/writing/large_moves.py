@@ -22,17 +22,7 @@ from typing import Any, cast
 
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
-from store.errors import (
-    CHECK_HINT,
-    BadInput,
-    CladeError,
-    Conflict,
-    DamagedItem,
-    IndexBehind,
-    NotFound,
-    rfc3339,
-    shorten,
-)
+from store.errors import BadInput, CladeError, Conflict, DamagedItem, IndexBehind, NotFound, rfc3339, shorten
 from store.kinds.items import removed
 from store.kinds.kind import Located
 from store.kinds.lineage import Lineage, running_key
@@ -84,13 +74,10 @@ class MoveJob:
                 await self._copy()
                 await self._commit()
             except (BadInput, IndexBehind, DamagedItem) as error:
-                reason = str(error)
-                if isinstance(error, DamagedItem):
-                    if self.move.gone is None:
-                        raise  # a repair mends it, and the move goes on
-                    reason = f"What is stored of a deleted node is damaged. {CHECK_HINT}"
+                if isinstance(error, DamagedItem) and self.move.gone is None:
+                    raise  # a repair mends it, and the move goes on
                 self.refusal = error
-                await self.lease.write(state=MoveState.UNDONE, cursor=None, reason=reason)
+                await self.lease.write(state=MoveState.UNDONE, cursor=None, reason=str(error))
         self.is_decided.set()
         if self.move.state is MoveState.SWEEPING:
             await self._sweep()
