@@ -74,8 +74,8 @@ MUTATIONS = [
 MUTATION = (
     f"mutation {{ {' '.join(f'm{number}: {one} {{ node {{ path }} }}' for number, one in enumerate(MUTATIONS))} }}"
 )
-UNREAD = {"log 0: at", "log 0: changes"}
-"""What only the order of roots reads."""
+UNREAD = {"log 0: at", "log 0: changes", "tombstone: kids"}
+"""What only the order of roots reads; and a number that is right where it is absent."""
 
 
 UNMENDED = {"node", "root", "revision"}
