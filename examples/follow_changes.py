@@ -9,9 +9,10 @@ A document holds what is the node's own, its path, and the ids of its ancestors.
 country with a new name would be a new text in the documents of all its cities. Breadcrumbs come from Clade, by the ids
 of the hits.
 
-A change says which node to read again, never what to write: a created or updated node by its id, a moved one with all
-nodes below it. Each document has the time at which it was read. Documents below a node that was moved or deleted which
-are older than that are removed. So changes may come late, or twice, and the documents still become correct.
+A change says which node to read again, never what to write: a created or updated node by its id, a moved or restored
+one with all nodes below it. Each document has the time at which it was read. Documents below a node that was moved or
+deleted which are older than that are removed. So changes may come late, or twice, and the documents still become
+correct.
 """
 
 import argparse
@@ -253,13 +254,14 @@ class Follower:
             raise Refused("Changes without ids: the key of Clade does not read all places; grant it read:location.")
         read = self._state.now()
         touched = list(dict.fromkeys(change["nodeId"] for change in changes))
+        restored = {one["nodeId"] for one in changes if one["event"] == "RESTORED"}
         moved = {one["nodeId"] for one in changes if one["event"] == "MOVED" and one["from"] != one["to"]}
         deleted = {one["nodeId"] for one in changes if one["event"] == "DELETED"}
         found = list(self._clade.nodes(touched))
         for some in slices(found, 500):
             self._engine.write([document(node, read) for node in some])
         for node_id in touched:
-            if node_id in moved:
+            if node_id in moved | restored:
                 self._write_subtree(node_id, read)
         gone = set(touched) - {node["id"] for node in found}
         self._engine.remove([one for one in touched if one in moved | deleted | gone], before=read)

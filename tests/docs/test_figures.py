@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from commands.main import app_of
 from examples import follow_changes
 from graph.app import create_app
+from store.model.records import derived_id
 from tests.engines import Engine
 from tests.proxy import Proxy
 from tests.readme import DOCS, ROOT, blocks, section, table
@@ -104,6 +105,7 @@ def test_the_pictures_are_those_of_the_script() -> None:
 
 QUERIES = dict(re.findall(r"^query (\w+) (\{.*\})$", "".join(blocks("graphql", DYNAMODB)), re.MULTILINE))
 SHOP = "US/NE/Omaha/2000"
+SHOP_ID = f"location:{derived_id('location', tuple(SHOP.split('/')))}"
 MUTATIONS = {
     "create a shop": 'createLocation(input: {parent: {path: "US/NE/Omaha"}, key: "2000", name: '
     '"Shop 2000", attributes: { store: { street: "2000 Main Street", brand: "Halo" '
@@ -111,6 +113,7 @@ MUTATIONS = {
     "update it": f'updateLocation(input: {{node: {{path: "{SHOP}"}}, name: "Shop MM"}}) {{ node {{ id }} }}',
     "rename it": f'moveLocation(input: {{node: {{path: "{SHOP}"}}, key: "2001"}}) {{ node {{ id }} }}',
     "delete it": 'deleteLocation(input: {node: {path: "US/NE/Omaha/2001"}}) { node { id } }',
+    "restore it": f'restoreLocation(input: {{id: "{SHOP_ID}"}}) {{ node {{ id }} }}',
 }
 NODES = [
     {"path": "US", "level": "COUNTRY", "name": "United States"},

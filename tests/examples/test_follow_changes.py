@@ -194,9 +194,12 @@ EDITS = [
     ("create", 'parent: {path: "USA/KS"}, key: "Wichita", name: "Wichita", attributes: {city: {}}'),
     ("move", 'node: {path: "USA/KS"}, to: {parent: {path: "FR"}}'),
     ("delete", 'node: {path: "FR"}, policy: CASCADE'),
-    # A deletion is undone, of this node alone.
+    # A node is brought back alone, and then, with what is below it, from another deletion.
     ("create", 'parent: {path: "USA"}, key: "KS", name: "Kansas", id: "kansas", attributes: {state: {}}'),
+    ("create", 'parent: {path: "USA/KS"}, key: "Topeka", name: "Topeka", attributes: {city: {}}'),
+    ("delete", 'node: {path: "USA/KS"}, policy: CASCADE'),
     ("create", 'key: "FR", name: "France again", attributes: {country: {}}'),
+    ("restore", 'id: "location:kansas"'),
 ]
 
 
@@ -210,11 +213,11 @@ def test_changes_arrive_in_spite_of_faults_and_stops_while_others_are_made(place
     def fault() -> str | None:
         """One request of three goes wrong, and in one of four the tree changes while the follower is at work."""
         if waiting and rng.random() < 0.25:
-            places.write(*waiting.pop(0))
+            assert places.write(*waiting.pop(0))
         return rng.choice(["refuse", "lose", "cut"]) if rng.random() < 0.33 else None
 
     while waiting:
-        places.write(*waiting.pop(0))
+        assert places.write(*waiting.pop(0))
         places.engine.fault = fault
         for _ in range(2):
             try:

@@ -6,7 +6,7 @@ import { elementType, levelOf, levelsBelow, parentOf, storedAttributes } from ".
 import { formatted, labelOf, levelWord, NONE } from "./words.js";
 /** @import { Text } from "./fields" */
 /** @import { Attribute, Hierarchy, Level } from "./hierarchy" */
-/** @typedef {"create" | "update" | "rename" | "move" | "reorder" | "delete"} Verb */
+/** @typedef {"create" | "update" | "rename" | "move" | "reorder" | "delete" | "restore"} Verb */
 /** A node with its attributes.
  * @typedef {{id: string, path: string, key: string, name: string, names: Text[], level: string, revision: number,
  *   changedBy: string | null, descendantCount: number, [attribute: string]: any}} Content */
@@ -47,7 +47,7 @@ export const FORMS = {
       const options = levelsBelow(hierarchy, node).map((one) => [one.name, levelWord(one.name)]);
       const change = (/** @type {string} */ level) => set({ level, values: formValues(hierarchy, level) });
       return html`
-        ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />`}
+        <${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />
         <${Field} label="Key" name="key" value=${draft.key} required error=${errors.key}
           hint="Last segment of the path, unique among siblings." onChange=${(/** @type {string} */ key) => set({ key })} />
         <${ContentFields} ...${props} />`;
@@ -55,7 +55,7 @@ export const FORMS = {
     input: ({ hierarchy, node, draft }) => {
       const attributes = changedAttributes(hierarchy, draft, formValues(hierarchy, draft.level));
       return {
-        ...(node && { parent: { id: node.id } }), ...(draft.id && { id: draft.id }), key: draft.key, name: draft.name,
+        ...(node && { parent: { id: node.id } }), key: draft.key, name: draft.name,
         names: changedTexts([], draft.names),
         attributes: { [levelOf(hierarchy, draft.level).inputField]: attributes },
       };
@@ -114,6 +114,19 @@ export const FORMS = {
     Fields: ({ draft, set, errors }) => html`<${Choice} label="Delete" value=${draft.policy} options=${POLICIES}
       error=${errors.policy} onChange=${(/** @type {string} */ policy) => set({ policy })} hint="Revisions of deleted nodes are kept." />`,
     input: ({ draft }) => ({ policy: draft.policy }),
+  },
+  restore: {
+    title: (path) => `Restore ${path}`,
+    action: "Restore",
+    start: ({ node }) => ({ key: node?.key, to: "" }),
+    Fields: ({ api, hierarchy, draft, set, errors }) => html`
+      <${Field} label="Key" name="key" value=${draft.key} required error=${errors.key}
+        hint="Last segment of the path, unique among siblings." onChange=${(/** @type {string} */ key) => set({ key })} />
+      <${PathField} api=${api} hierarchy=${hierarchy} label="New parent" value=${draft.to} error=${errors.to}
+        hint="Path of the new parent. Empty for the former one." onChange=${(/** @type {string} */ to) => set({ to })} />`,
+    input: ({ node, draft: { key, to } }) => ({
+      id: node?.id, ...(key !== node?.key && { key }), ...(to && { to: { parent: { path: to } } }),
+    }),
   },
 };
 
@@ -295,7 +308,7 @@ export function mutation(hierarchy, verb) {
   const type = `${kind[0].toUpperCase()}${kind.slice(1)}${hierarchy.title}Input`;
   return `mutation ${verb}($input: ${type}!, $dryRun: Boolean!, $idempotencyKey: String) {
   result: ${kind}${hierarchy.title}(input: $input, dryRun: $dryRun, idempotencyKey: $idempotencyKey) {
-    node { path } ${["move", "delete"].includes(kind) ? `move { ${MOVE} }` : ""} plan { nodes transactions writeUnits }
+    node { path } ${["move", "delete", "restore"].includes(kind) ? `move { ${MOVE} }` : ""} plan { nodes transactions writeUnits }
     userErrors { code message field }
   }
 }`;

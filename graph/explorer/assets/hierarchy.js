@@ -96,6 +96,9 @@ export const parentOf = (path) => path.split("/").slice(0, -1).join("/");
 /** The path of a child. @param {string | undefined} parent none for a root @param {string} key */
 export const childPath = (parent, key) => [...(parent ? [parent] : []), key.replaceAll("%", "%25").replaceAll("/", "%2F")].join("/");
 
+/** The key of the node at a path. @param {string} path */
+export const keyOf = (path) => path.slice(path.lastIndexOf("/") + 1).replaceAll(/%2F/gi, "/").replaceAll("%25", "%");
+
 /** The path of the root of its tree; empty without a path. @param {string} path */
 export const treeOf = (path) => path.split("/")[0];
 
@@ -151,8 +154,16 @@ export const HIERARCHIES = `query Hierarchies {
   }
 }`;
 
-/** Who deleted a node. */
-export const DELETED = `query Deleted($id: ID!) { deletedNode(id: $id) { deletedAt deletedBy } }`;
+/** A node that is deleted.
+ * @typedef {{nodeId: string, path: string, level: string | null, deletedAt: string, deletedBy: string | null,
+ *   descendantCount: number}} Deleted */
+
+/** The deleted nodes of so many ids, by alias: `gone0` is that of the variable `id0`. @param {number} count */
+export function deletedNodes(count) {
+  const places = Array.from({ length: count }, (_, place) => place);
+  const fields = places.map((one) => `\n  gone${one}: deletedNode(id: $id${one}) { nodeId path level deletedAt deletedBy descendantCount }`);
+  return `query deleted(${places.map((one) => `$id${one}: ID!`).join(", ")}) {${fields.join("")}\n}`;
+}
 
 /** @param {Hierarchy} hierarchy */
 export function documents(hierarchy) {

@@ -3,7 +3,7 @@
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { sentence } from "./api.js";
 import { focusHeading, isLost, keepFocus } from "./focus.js";
-import { addressOf, DELETED, isFiltered, parentOf, placeOf, treeOf, uniqueOf } from "./hierarchy.js";
+import { addressOf, deletedNodes, isFiltered, parentOf, placeOf, treeOf, uniqueOf } from "./hierarchy.js";
 import { HierarchyView, NodeView, openWrite } from "./node_view.js";
 import { Search } from "./search.js";
 import { Family, session } from "./session.js";
@@ -12,6 +12,8 @@ import { fieldWords, quantity, time } from "./words.js";
 /** @import { Call, StoreCall } from "./api" */
 /** @import { View } from "./hierarchy" */
 /** @import { Model, Row } from "./session" */
+/** @import { Options } from "./write_dialog" */
+/** @typedef {{said: string, id?: string}} Absence */
 
 const LIVE_PAUSE_MS = 300; // many changes that come together are read once
 
@@ -80,7 +82,7 @@ function Browser({ model, path, steps, unknown, onOpen }) {
   const [shown, setShown] = useState(/** @type {{path: string, node: Row | null}} */ ({ path: "", node: null }));
   const [notice, setNotice] = useState("");
   const [error, setError] = useState("");
-  const [isMissing, setMissing] = useState(false);
+  const [missing, setMissing] = useState(/** @type {Absence | null} */ (null));
   const [viewed, setViewed] = useState(/** @type {Family | null} */ (null));
   const [isTreeOpen, setTreeOpen] = useState(false);
   const turn = useRef(0);
@@ -92,10 +94,10 @@ function Browser({ model, path, steps, unknown, onOpen }) {
     const mine = ++turn.current;
     try {
       const found = await model.open(path);
-      const problem = path && !found ? await absence(model, path, isFormer ? null : node) : "";
+      const absent = path && !found ? await absence(model, path) : null;
       if (mine !== turn.current) return;
-      setError(problem);
-      setMissing(Boolean(problem));
+      setError(absent?.said ?? "");
+      setMissing(absent);
       if (found && found.path !== path) {
         setNotice(`${path} is a former path of this node, which is now at ${found.path}.`);
         history.replaceState(null, "", addressOf(model.hierarchy.name, found.path));
@@ -113,7 +115,7 @@ function Browser({ model, path, steps, unknown, onOpen }) {
   const reload = () => newest.current();
   useEffect(() => {
     setError("");
-    setMissing(false);
+    setMissing(null);
     setNotice(unknown && `There is no hierarchy ${unknown} that you may read.`);
     setViewed(null);
     setTreeOpen(false);
@@ -140,14 +142,15 @@ function Browser({ model, path, steps, unknown, onOpen }) {
     else onOpen(model.orRoots(to ?? ""));
   };
   useLive(model, treeOf(node?.path ?? path), () => refresh().then(reload));
-  const move = async (/** @type {string} */ from, /** @type {string} */ to) => {
+  const write = async (/** @type {Pick<Options, "verb" | "path" | "draft" | "id">} */ options) => {
     try {
-      const moved = await openWrite({ api: model.api, hierarchy: model.hierarchy, verb: "move", path: from, draft: { to } });
-      if (moved !== undefined) await done(moved);
+      const to = await openWrite({ api: model.api, hierarchy: model.hierarchy, ...options });
+      if (to !== undefined) await done(to);
     } catch (failure) {
       setNotice(sentence(failure));
     }
   };
+  const move = (/** @type {string} */ from, /** @type {string} */ to) => write({ verb: "move", path: from, draft: { to } });
   const common = { model, onOpen, onView: show, onDone: done, family };
   const isLoading = isFormer && !node;
   const parent = model.orRoots(parentOf(path));
@@ -163,7 +166,8 @@ function Browser({ model, path, steps, unknown, onOpen }) {
     <div class="content" ref=${scroller} tabindex="-1">
       ${notice && html`<p class="notice" role="status">${notice}</p>`}
       ${error && html`<p class="error" role="alert">${error}
-        ${isMissing && html` <a href=${addressOf(model.hierarchy.name, parent)}>Go to ${parent || fieldWords(model.hierarchy.listField)}</a>`}
+        ${missing && html` <a href=${addressOf(model.hierarchy.name, parent)}>Go to ${parent || fieldWords(model.hierarchy.listField)}</a>`}
+        ${missing?.id && model.hierarchy.mayWrite && html` <button onClick=${() => write({ verb: "restore", path, id: missing.id })}>Restore…</button>`}
         ${" "}<button onClick=${load}>Try again</button></p>`}
       ${isLoading && html`<p class="quiet">Loading…</p>`}
       <div class=${isFormer ? "former" : ""} inert=${isFormer}>
@@ -193,12 +197,13 @@ function useArrival(content, steps, isLoading) {
 
 /**
  * Why nothing is at a path, as a sentence; of a node that was shown there the server knows who deleted it.
- * @param {Model} model @param {string} path @param {Row | null} old
+ * @param {Model} model @param {string} path @returns {Promise<Absence>} with the id of a deleted node
  */
-async function absence(model, path, old) {
-  const found = old?.id && (await model.api.ask(DELETED, { id: old.id }).catch(() => null))?.data.deletedNode;
-  if (!found) return `Nothing is at ${path}, or you may not see it.`;
-  return `${path} was deleted${found.deletedBy ? ` by ${found.deletedBy}` : ""} on ${time(found.deletedAt)}.`;
+async function absence(model, path) {
+  const id = model.ids.get(path);
+  const found = id && (await model.api.ask(deletedNodes(1), { id0: id }).catch(() => null))?.data.gone0;
+  if (!found) return { said: `Nothing is at ${path}, or you may not see it.` };
+  return { said: `${path} was deleted${found.deletedBy ? ` by ${found.deletedBy}` : ""} on ${time(found.deletedAt)}.`, id };
 }
 
 /** Call `onChange` soon after others have changed a tree. @param {Model} model @param {string} tree @param {() => unknown} onChange */

@@ -34,6 +34,7 @@ export function HierarchyView(props) {
     <${WriteMenu} api=${props.model.api} hierarchy=${hierarchy} node=${null} onDone=${props.onDone} />
     <${Panels} ...${props} node=${null} />
     <${Children} ...${props} node=${null} title="Roots" />
+    <${NodeHistory} model=${props.model} node=${null} onOpen=${props.onDone} />
   </article>`;
 }
 
@@ -225,13 +226,13 @@ function Near({ model, node }) {
   </section>`;
 }
 
-/** @param {{model: Model, node: Row, onOpen: (path: string) => void}} props */
+/** What changed at a node; without one, which roots were deleted. @param {{model: Model, node: Row | null, onOpen: (path: string) => void}} props */
 function NodeHistory({ model, node, onOpen }) {
   const [isOpen, setOpen] = useState(false);
   const { module, error } = useModule(() => import("./history.js"), isOpen);
   return html`<section><h2>History</h2>
-    ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show what changed</button>`}
-    ${isOpen && module && html`<${module.History} api=${model.api} hierarchy=${model.hierarchy} node=${node} onOpen=${onOpen} />`}
+    ${!isOpen && html`<button onClick=${() => setOpen(true)}>${node ? "Show what changed" : "Deletions of the last 90 days"}</button>`}
+    ${isOpen && module && html`<${node ? module.History : module.Deletions} api=${model.api} hierarchy=${model.hierarchy} node=${node} onOpen=${onOpen} />`}
     ${isOpen && error && html`<p class="error" role="alert">${error}</p>`}
   </section>`;
 }

@@ -74,6 +74,8 @@ export class Model {
       level.attributes.filter((one) => one.computed).map((one) => responseName(hierarchy, level, one))));
     /** @type {Map<string, Family>} */
     this.families = new Map();
+    /** @type {Map<string, string>} ids of the nodes that were shown, by path. */
+    this.ids = new Map();
     /** @type {Set<string>} paths of the nodes whose children the tree shows. */
     this.expanded = new Set();
   }
@@ -192,6 +194,7 @@ export class Model {
     const found = /** @type {NodeQuery} */ (data).node;
     if (!found) return null;
     const { children, ...node } = found;
+    this.ids.set(node.path, node.id);
     const old = this.family(node.path);
     if (children && !errors.length) this.#renew(node.path, children);
     else Object.assign(old, { error: errors[0]?.message ?? "", isStale: old.rows.length > 0 });

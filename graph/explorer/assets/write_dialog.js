@@ -4,15 +4,16 @@ import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { Children, ChildrenFields, titleOf } from "./children.js";
 import { same } from "./fields.js";
 import { batch, content, differences, drafted, draftOf, FieldErrors, FORMS, mutation, NOTHING, PROGRESS, rebased } from "./forms.js";
-import { childPath, levelOf, levelsBelow, parentOf } from "./hierarchy.js";
+import { childPath, deletedNodes, keyOf, levelOf, levelsBelow, parentOf } from "./hierarchy.js";
 import { levelWord, NONE, number, quantity } from "./words.js";
 /** @import { Api } from "./api" */
 /** @import { Row } from "./children" */
 /** @import { Content, Difference, Draft, Fault, Move, Plan, Verb } from "./forms" */
 /** @import { Hierarchy } from "./hierarchy" */
 /**
- * @typedef {{api: Api, hierarchy: Hierarchy, verb: Verb, path: string | null, draft?: Draft}} Options - `path` is that of
- *   the node, or of a new node's parent; `draft` is what the fields begin with where that is not the node's content
+ * @typedef {{api: Api, hierarchy: Hierarchy, verb: Verb, path: string | null, draft?: Draft, id?: string}} Options - `path`
+ *   is that of the node, or of a new node's parent; `draft` is what the fields begin with where that is not the node's
+ *   content; `id` is that of a deleted node
  */
 /** @typedef {{session: WriteSession}} Props */
 /** A change as it is sent. @typedef {Row & {kind: string, input: Record<string, unknown>}} Edit */
@@ -20,7 +21,11 @@ import { levelWord, NONE, number, quantity } from "./words.js";
 const MAX_EDITS = 100; // that the server makes at once
 const POLL_MILLISECONDS = 1000;
 const NO_ANSWER = new Set(["UNREACHABLE", "REJECTED", "TIMEOUT", "INTERNAL_SERVER_ERROR"]);
-const WITHOUT_FIELD = new Set(["id", "values"]); // of a draft
+/** What the undo of a deletion does, by the policy for what was below. @type {Record<string, string>} */
+const UNDO = {
+  CASCADE: "Undo restores it, with all that was deleted below it.",
+  REPARENT: "Undo restores it alone; its children stay where they are.",
+};
 const RUNNING = new Set(["COPYING", "SWEEPING"]);
 
 /**
@@ -88,9 +93,9 @@ function WriteDialog({ options, onClose }) {
     typed.current = /** @type {HTMLElement} */ (document.activeElement);
     find(".write-ask .primary")?.focus();
   }, [isAsking]);
-  const again = () => {
-    const next = session.undo();
-    onClose(openDialog(next).then((path) => (path === undefined ? next.path : path)));
+  const undo = () => {
+    const deleted = openDialog({ ...options, verb: "restore", id: session.node?.id, draft: undefined });
+    onClose(deleted.then((path) => path ?? session.parent));
   };
   return html`<dialog class="write" ref=${dialog} aria-labelledby="write-title" onCancel=${onCancel}
     onClose=${onClosed}>
@@ -98,7 +103,7 @@ function WriteDialog({ options, onClose }) {
     ${isAsking && html`<div class="write-ask" role="alertdialog" aria-labelledby="write-ask"><p id="write-ask">Discard what you typed?</p>
       <button type="button" class="primary" onClick=${() => setAsking(false)}>Keep editing</button>
       <button type="button" onClick=${() => session.leave()}>Discard</button></div>`}
-    <${Step} session=${session} onUndo=${again} />
+    <${Step} session=${session} onUndo=${undo} />
   </dialog>`;
 }
 
@@ -151,6 +156,10 @@ function Change({ session, edit: { id, verb, node, draft, input } }) {
   const { hierarchy } = session.options;
   const parent = (id && /** @type {any} */ (input.parent)?.path) || session.node?.path;
   const below = node?.descendantCount ? quantity(node.descendantCount, "descendant") : "";
+  if (verb === "restore") {
+    const place = [draft.to && ` below ${draft.to}`, draft.key !== node?.key && ` as ${draft.key}`];
+    return html`<p>${node?.path} is restored${place}${below && `, with ${below}`}.</p>`;
+  }
   const to = verb === "rename" ? [parentOf(node?.path ?? ""), draft.key] : [draft.to, node?.key];
   const level = levelOf(hierarchy, verb === "create" ? draft.level : node?.level ?? "");
   return html`
@@ -212,7 +221,8 @@ function Progress({ session }) {
     const timer = setTimeout(poll, POLL_MILLISECONDS);
     return () => clearTimeout(timer);
   }, [move]);
-  const words = move.state === "COPYING" ? "copied" : first.to ? "removed at the former place" : "removed";
+  const swept = session.options.verb === "restore" ? "finished" : first.to ? "removed at the former place" : "removed";
+  const words = move.state === "COPYING" ? "copied" : swept;
   return html`<p id="write-progress">${number(move.written)} of ${quantity(move.nodes, "node")} ${words}.</p>
     <progress aria-labelledby="write-progress" max=${move.nodes} value=${move.written} />
     <p role="status">This is a large move; it continues in the background, also when this is closed.</p>
@@ -221,7 +231,7 @@ function Progress({ session }) {
 
 /** @param {Props & {onUndo: () => void}} props */
 const Deleted = ({ session, onUndo }) => html`<p role="status">${session.node?.path} is deleted.
-    ${session.node?.descendantCount && session.draft?.policy === "CASCADE" ? " Undo creates it again, but not what was below it." : ""}</p>
+    ${session.node?.descendantCount ? UNDO[session.draft?.policy] : ""}</p>
   <div class="write-buttons">
     <button type="button" class="primary" onClick=${() => session.leave()}>Close</button>
     <button type="button" onClick=${onUndo}>Undo…</button>
@@ -273,18 +283,19 @@ export class WriteSession {
     this.onChange();
   }
 
-  /** Read the node; with a draft preview it at once. */
+  /** Read the node; preview a draft at once, and what is restored. */
   async start() {
-    const { api, hierarchy, path, draft } = this.options;
+    const { api, hierarchy, path, draft, id } = this.options;
     try {
-      this.node = path === null ? null : await read(api, hierarchy, { path });
+      this.node = id ? await readDeleted(api, id) : path === null ? null : await read(api, hierarchy, { path });
+      if (id && !this.node) throw new Error(`${path} is deleted no more, or you may not see it.`);
       if (path !== null && !this.node) throw new Error(`There is no node at ${path} any more.`);
     } catch (error) {
       return this.#set({ errors: { "": /** @type {Error} */ (error).message } });
     }
     this.#first = draft ?? this.form.start({ hierarchy, node: this.node, draft: {} });
     this.#set({ draft: this.#first, step: "form" });
-    if (draft) await this.send(true);
+    if (draft || id) await this.send(true);
   }
 
   /** Change the draft, which needs a new preview; while one is under way the draft stays as it was sent. @param {Draft} part */
@@ -345,7 +356,7 @@ export class WriteSession {
         const changed = FORMS[row.verb].input({ hierarchy, node: row.node, draft: row.draft });
         const isNew = row.verb === "create";
         const place = isNew ? row.id && { parent: verb === "create" ? { path: childPath(this.node?.path, this.draft?.key) } : { id: this.node?.id } }
-          : { node: { id: row.node?.id }, expectedRevision: row.node?.revision };
+          : row.verb !== "restore" && { node: { id: row.node?.id }, expectedRevision: row.node?.revision };
         if (Object.keys(changed).length) edits.push({ ...row, kind: FORMS[row.verb].kind ?? row.verb, input: { ...changed, ...place } });
       } catch (error) {
         if (!(error instanceof FieldErrors)) throw error;
@@ -409,7 +420,7 @@ export class WriteSession {
 
   /** A node as somebody else wrote it meanwhile; null where nobody did. @param {Row} row */
   async #theirs({ verb, node }) {
-    if (verb === "create" || !node) return null;
+    if (["create", "restore"].includes(verb) || !node) return null;
     const now = await read(this.options.api, this.options.hierarchy, { id: node.id }, node.level).catch(() => null);
     return now && now.revision !== node.revision ? now : null;
   }
@@ -459,18 +470,16 @@ export class WriteSession {
     this.#renew({ errors: { "": `Nothing was changed. ${move.reason ?? ""}` }, step: "form" });
   }
 
-  /** The options of the session that creates the deleted node again, with its id. @returns {Options} */
-  undo() {
-    const { api, hierarchy } = this.options;
-    const node = /** @type {Content} */ (this.node);
-    const draft = { ...draftOf(hierarchy, node), id: node.id, key: node.key };
-    return { api, hierarchy, verb: "create", path: parentOf(node.path) || null, draft };
+  /** The path of the node's parent, null for a root. */
+  get parent() {
+    return parentOf(this.node?.path ?? "") || null;
   }
 
   /** Leave; what was written before stays. */
   leave() {
-    if (this.step === "deleted") this.onDone(parentOf(this.node?.path ?? "") || null);
-    else if (this.step !== "busy") this.onDone(this.step === "moving" ? this.options.path : undefined);
+    const isMoved = this.step === "moving" && this.options.verb !== "restore"; // a large restore has no node yet
+    if (this.step === "deleted") this.onDone(this.parent);
+    else if (this.step !== "busy") this.onDone(isMoved ? this.options.path : undefined);
   }
 }
 
@@ -484,13 +493,19 @@ async function read(api, hierarchy, where, level = hierarchy.levels[0].name) {
   return !data.node || data.node.level === level ? data.node : read(api, hierarchy, where, data.node.level);
 }
 
+/** A deleted node, as far as a dialog needs it; null where it is none. @param {Api} api @param {string} id @returns {Promise<any>} */
+async function readDeleted(api, id) {
+  const { gone0 } = (await api.ask(deletedNodes(1), { id0: id })).data;
+  return gone0 && { ...gone0, id, key: keyOf(gone0.path) };
+}
+
 /** A key of idempotency; the page may be served without HTTPS, where browsers have no randomUUID. */
 const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, "0")).join("");
 
 /** The fields that a dialog has for a node. @param {Row} row @returns {string[]} */
 function fieldsOf({ id, verb, draft }) {
   if (id && verb === "delete") return [];
-  const own = id ? ["name", ...(verb === "create" ? ["key"] : [])] : Object.keys(draft).filter((name) => !WITHOUT_FIELD.has(name));
+  const own = id ? ["name", ...(verb === "create" ? ["key"] : [])] : Object.keys(draft).filter((name) => name !== "values");
   return [...own, ...Object.keys(draft.values ?? {})];
 }
 
@@ -523,4 +538,5 @@ const PLAIN = [
   [/^Int cannot represent non-integer value.*$/s, "A whole number is needed, such as 12."],
   [/^Float cannot represent non numeric value.*$/s, "A number is needed, such as 12.5."],
   [/^String cannot represent a non string value.*$/s, "A text is needed; write it in quotation marks."],
+  [/\bgive to\.$/, "choose a new parent."],
 ];

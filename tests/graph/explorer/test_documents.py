@@ -25,7 +25,7 @@ HERE = README.parent / "tests" / "graph" / "explorer"
 ASSETS = README.parent / "graph" / "explorer" / "assets"
 WRITING = """{ hierarchies { name title field listField levels { name title inputField
     attributes { name type selection values required computed } } } }"""
-VERBS, OF_LEVEL, OF_HIERARCHY, OF_ALL = 6, 3, 4, 2
+VERBS, OF_LEVEL, OF_HIERARCHY, OF_ALL = 7, 3, 4, 4
 
 pytestmark = needs_node
 

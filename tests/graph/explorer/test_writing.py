@@ -90,9 +90,9 @@ def test_a_node_is_created_edited_restored_renamed_moved_and_deleted_each_after_
     assert page.inner_text(".write-plan dl").split("\n") == ["Name", EVIL, "Name (de)", "Neu", "Population", "12"]
     press(page, "Delete")
     press(page, "Undo…")
-    plan(page)
+    assert f"{path} is restored." in plan(page)
     assert ask(url, READ, path=path) == {"node": None}
-    press(page, "Create")
+    press(page, "Restore")
     expect_at(page, path)
     assert ask(url, READ, path=path)["node"]["revision"] == 4
     opened(page, "Delete…")
