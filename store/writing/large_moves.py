@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, CladeError, Conflict, IndexBehind, NotFound, rfc3339, shorten
+from store.errors import BadInput, CladeError, Conflict, DamagedItem, IndexBehind, NotFound, rfc3339, shorten
 from store.kinds.items import removed
 from store.kinds.kind import Located
 from store.kinds.lineage import Lineage, running_key
@@ -73,7 +73,9 @@ class MoveJob:
             try:
                 await self._copy()
                 await self._commit()
-            except (BadInput, IndexBehind) as error:
+            except (BadInput, IndexBehind, DamagedItem) as error:
+                if isinstance(error, DamagedItem) and self.move.gone is None:
+                    raise  # a repair mends it, and the move goes on
                 self.refusal = error
                 await self.lease.write(state=MoveState.UNDONE, cursor=None, reason=str(error))
         self.is_decided.set()

@@ -257,7 +257,7 @@ class Restore(Edit):
         """
         limit, gone = reader.store.max_commit_changes, top.gone
         most = MAX_NODES if limit is None else limit // 2
-        if gone.deletion is None or not gone.kids:
+        if gone.deletion is None or not (gone.kids or gone.below):
             return [top]
         if gone.below >= most:
             return None
