@@ -7,7 +7,9 @@ import typer
 
 from commands.common import HierarchyName, StoreUrl, ask, hierarchy_named, store_url, with_store
 from commands.interrupt import interruptible
+from commands.moves import REST, make
 from commands.output import AsJson, by_level, print_json, say
+from commands.restore import MAX_SHOWN_CHARACTERS, list_deletions, restoring
 from commands.tree import node_at
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
@@ -24,8 +26,6 @@ from store.writing.edit import Named
 from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
-
-MAX_SHOWN_CHARACTERS = 200  # of a path
 
 
 def delete(
@@ -46,6 +46,12 @@ def delete(
             "descendants as well, reparent moves the children to the parent of the node.",
         ),
     ] = "refuse",
+    is_list: Annotated[
+        bool,
+        typer.Option(
+            "--list", help="List the deletions of the last 90 days that can be undone, of all trees or that of PATH."
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
     ] = False,
@@ -53,16 +59,18 @@ def delete(
     as_json: AsJson = False,
     store: StoreUrl = None,
 ) -> None:
-    """Delete a node, with --policy cascade its descendants as well.
+    """Delete a node, with --policy cascade its descendants as well; or list what was deleted.
 
     On a terminal it asks, with the number of nodes by level; elsewhere it needs --yes. The last state and the history
-    of each node are kept. Servers may run meanwhile; a large subtree vanishes at one moment, and the command ends when
-    all its items are removed.
+    of each node are kept, and clade restore-nodes undoes a deletion. Servers may run meanwhile; a large subtree
+    vanishes at one moment, and the command ends when all its items are removed.
 
     Example: clade delete location US/NE --policy cascade --dry-run
     """
     definition, url = hierarchy_named(hierarchy), store_url(store)
-    if [path, node_id, by].count(None) != 2:
+    if is_list and node_id is None and by is None:
+        return list_deletions(url, definition, None if path is None else parse_path(path), as_json=as_json)
+    if is_list or [path, node_id, by].count(None) != 2:
         raise typer.BadParameter("give either the path of the node, or --id, or --by.", param_hint="PATH")
     place, children = None if path is None else parse_path(path), Policy(policy)
 
@@ -75,13 +83,15 @@ def delete(
     if not dry_run:
         _confirm(name, nodes, is_confirmed=yes)
         edit = _edit_of(definition, record, children)
-        rest = "a large deletion that has begun is completed by a server that writes, or by clade repair."
-        with interruptible(lambda: f"Stopped: the same command deletes {name}, or says that it is gone; {rest}"):
-            with_store(opened(url), lambda store: _delete(store, edit))
+        with interruptible(lambda: f"Stopped: the same command deletes {name}, or says that it is gone. {REST}"):
+            with_store(opened(url), lambda store: make(store, edit))
+    bare_id = record.id.partition(":")[2]
     if as_json:
-        shown = {"path": format_path(record.path), "id": record.id.partition(":")[2]}
+        shown = {"path": format_path(record.path), "id": bare_id}
         return print_json({**shown, "dryRun": dry_run, "deleted": deleted})
     say(f"{'would be ' if dry_run else ''}deleted: {nodes}")
+    if not dry_run:
+        say(f"To undo this: {restoring(definition, [bare_id])}")
 
 
 async def _path_of(store: Store, hierarchy: Hierarchy, node_id: str | None, by: str | None) -> Path:
@@ -120,19 +130,6 @@ async def _tried(store: Store, hierarchy: Hierarchy, path: Path, policy: Policy)
 def _edit_of(hierarchy: Hierarchy, record: Record, policy: Policy) -> Delete:
     """The deletion of this node, and of no other one that comes to its path."""
     return Delete(hierarchy, record.path, policy, record.revision, names=[Named("node", id=record.id)])
-
-
-async def _delete(store: Store, edit: Delete) -> None:
-    """Delete a node, and wait for the end of a large deletion."""
-    from graph.settings import Settings  # with pydantic, which the help of a command does without
-
-    writer = Writer(store, Settings().move_timing)
-    try:
-        await writer.write(edit, ReadUsage())
-        await writer.move_worker.finished()
-        await wait_for_moves(store, node_key(edit.hierarchy.name, edit.path).pk, ReadUsage())  # raises if it failed
-    finally:
-        await writer.move_worker.stop()
 
 
 def _confirm(name: str, nodes: str, *, is_confirmed: bool) -> None:

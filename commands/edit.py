@@ -13,12 +13,12 @@ import typer
 
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, progress, store_url, with_store
 from commands.interrupt import interruptible
+from commands.moves import REST, ended
 from commands.output import AsJson, print_json, say
 from store.connect import opened
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, CladeError, Unavailable, Uncertain, quantity, shorten
-from store.metadata.moves import Move
-from store.reading import wait_for_moves
+from store.metadata.moves import Move, MoveState
 from store.transfer.formats.lines import json_values
 from store.transfer.formats.source import REJECTED_JSON
 from store.transfer.rows import Rejection
@@ -35,7 +35,6 @@ WINDOW_CHARACTERS = 1_000_000  # of lines that are in memory at once, unless one
 MAX_KEY_CHARACTERS = 100  # to which the number of a line is added
 MAX_REASONS, MAX_LISTED = 5, 1_000  # rejected lines that are printed, and in a document; their file has all of them
 ALONE = "Each line was tried alone, on what is stored now: what lines before it would change does not count."
-REST = "A large move or deletion that has begun is completed by a server that writes, or by clade repair."
 
 
 def edit(
@@ -207,13 +206,10 @@ class EditJob:
 
     async def _finish(self, store: Store, writer: Writer, line: Line, move: Move) -> None:
         """Wait for the end of a large move; the line is rejected if it was undone."""
-        self._is_moving, job = True, writer.move_worker.job(move.id)
-        await writer.move_worker.finished()
-        if job is not None and job.refusal is not None:
+        self._is_moving = True
+        if (move := await ended(store, writer, move)).state is MoveState.UNDONE:
             self.counts.subtract({"made": 1, "nodes": move.nodes})
-            self._reject(line, str(job.refusal))
-        for partition in move.running.partitions:
-            await wait_for_moves(store, partition, ReadUsage())  # raises where another process goes on with it
+            self._reject(line, move.reason or "")
         self._is_moving = False
 
     def _reject(self, line: Line, reason: str) -> None:

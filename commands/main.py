@@ -40,7 +40,8 @@ COMMANDS = {
         ),
         "export": Command("commands.copies:export_file", "Write the nodes of a hierarchy or of a subtree."),
         "edit": Command("commands.edit:edit", "Create, update, move and delete nodes by a file of JSON lines."),
-        "delete": Command("commands.delete:delete", "Delete a node, alone or with its descendants."),
+        "delete": Command("commands.delete:delete", "Delete a node, alone or with its descendants; list deletions."),
+        "restore-nodes": Command("commands.restore:restore_nodes", "Restore deleted nodes, undoing their deletions."),
         "tree": Command("commands.tree:tree", "Show a node and its descendants, or the served hierarchies."),
     },
     "Store": {

@@ -115,7 +115,7 @@ async def gone_items(
     """
     lo = key if after is None else just_after(after)
     streams = [_items(store, one, reads) for one in gone_ranges(parent, lo, prefix_end(key))]
-    heads = [await anext(stream, None) for stream in streams]
+    heads = await asyncio.gather(*[anext(stream, None) for stream in streams])
     while ahead := [(cast(str, head["rank"]), part) for part, head in enumerate(heads) if head is not None]:
         part = min(ahead)[1]
         yield cast(Item, heads[part])

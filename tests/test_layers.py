@@ -27,7 +27,8 @@ ORDER = {
     "lookup search pages trees history changes mutations dataloaders",
     "graph": "errors hosts operation settings hierarchies types federation schema edits observability auth execution "
     "explorer server app",
-    "commands": "output interrupt common table importing check copies demo keys schema tree delete edit protocol "
+    "commands": "output interrupt common moves table importing check copies demo keys schema tree restore delete edit "
+    "protocol "
     "server forkserver serve main",
     "clade": "demo",
 }

@@ -15,7 +15,8 @@ from store.metadata.history import DELETION, Tombstone, deletion_of
 from store.model.attributes import Value
 from store.model.decoding import problem_of
 from store.model.hierarchy import Hierarchy
-from store.model.keys import id_key
+from store.model.keys import id_key, parent_sort_key
+from store.model.ranks import is_manual, is_valid
 from store.model.records import Item, condition_holds, is_id, key_of
 from store.reading import gone_items
 
@@ -47,7 +48,9 @@ class DeletionCheck:
     async def check(self, page: Sequence[Item]) -> list[Finding]:
         """The findings on the deletions of which a tombstone is on a page, without those that others have mended."""
         gone = [item for item in page if self._is_of_deletion(item)]
-        found = [self._finding(item, wrong) for item in gone if (wrong := _wrong(item))]
+        found = [
+            self._finding(item, wrong) for item in gone if (wrong := _wrong(item) | await self._wrong_parent(item))
+        ]
         for top in await self._tops([item for item in gone if deletion_of(item)]):
             found += [self._finding(one.item, one.wrong) async for one in self._counted(top) if one.wrong]
         fixes = [cast(Fix, one.fix) for one in found]
@@ -64,6 +67,16 @@ class DeletionCheck:
         problem = f"the deleted node {_id(item)}: {'; '.join(wrong)}"
         fix = Fix.of(key_of(item), item, {"parent": item.get("parent"), **right})
         return Finding(self._hierarchy.name, path_text(item["tree"], item["key"]), problem, fix)
+
+    async def _wrong_parent(self, item: Item) -> dict[str, Value]:
+        """The right `under` of a tombstone that has no id there: that of the one above it, or empty for a top."""
+        under, key = item.get("under"), cast(str, item["key"])
+        if deletion_of(item) is None or key == "#" or under == "" or is_id(self._hierarchy, under):
+            return {}
+        above = parent_sort_key(key)
+        async for one in gone_items(self._store, str(item["parent"]), above, self._reads):
+            return {"under": _id(one) if one["rank"] == above else ""}
+        return {"under": ""}
 
     async def _tops(self, gone: Sequence[Item]) -> list[Item]:
         """The tops on a page that were deleted with others, and those that do not say so and have children there."""
@@ -114,8 +127,9 @@ def _wrong(item: Item) -> dict[str, Value]:
     """The attributes of a tombstone's deletion that are wrong by themselves, with the right values."""
     if deletion_of(item) is None:
         return {name: None for name in DELETION if name in item}
-    texts = {name: None for name in ("under", "place") if not isinstance(item.get(name), str | None)}
-    return texts | ({} if item.get("rank") == item["key"] else {"rank": item["key"]})
+    place = item.get("place")
+    is_place = place is None or (isinstance(place, str) and is_manual(place) and is_valid(place))
+    return ({} if is_place else {"place": None}) | ({} if item.get("rank") == item["key"] else {"rank": item["key"]})
 
 
 def _was_with_others(item: Item) -> bool:

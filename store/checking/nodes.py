@@ -198,7 +198,7 @@ class NodeChecks:
         if state.missing:
             self._report(item, f"{quantity(state.missing, 'earlier revision')} missing")
         if record is not None and "deleted" not in record and id_record_key(record) == key:
-            if not (left := [name for name in DELETION if name in record]):
+            if not (left := [name for name in (*DELETION, "was") if name in record]):
                 return None
             problem = f"the record of id {node_id} has {', '.join(left)}, as of a deleted node"
             fix = Fix.of(id_key(cast(str, node_id)), record, dict.fromkeys(left))

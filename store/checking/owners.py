@@ -19,8 +19,9 @@ from store.kinds.lineage import STEP, Lineage, MovedNode, Moves, id_hash, lineag
 from store.kinds.marker import Marker, Recipes, marker_key
 from store.kinds.registry import KINDS, is_asked
 from store.metadata.history import DELETION, Revision, Tombstone, deletion_of, id_record_key, revisions
+from store.model.attributes import Value
 from store.model.decoding import problem_of
-from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, id_key, tree_version_key
+from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key, tree_version_key
 from store.model.records import ABSENT, MAX_REVISION, Check, Item, is_id, is_revision, key_of
 
 
@@ -292,10 +293,17 @@ class OwnerCheck:
             return Fix(id_key(owner.id), None, owner.unchanged("tree", "key", "deleted").when, checks)
         values = {
             "tree": key.pk, "key": key.sk, "deleted": self._at, "deleted_by": None, "level": last[0].get("level"),
-            "revision": int(cast(str, last[0]["sk"])[1:]), "above": [],
+            "revision": int(cast(str, last[0]["sk"])[1:]), "above": _levels_above(record, key),
             **({"rank": key.sk} if record and deletion_of(record) else dict.fromkeys(DELETION)),
         }  # fmt: skip
         return Fix.of(id_key(owner.id), record, values, *checks)
+
+
+def _levels_above(record: Item | None, key: Key) -> list[Value]:
+    """The levels above a node in its tombstone; none where they are damaged."""
+    found = None if record is None else record.get("above")
+    is_whole = isinstance(found, list) and len(found) == depth_of(key.sk) and all(isinstance(one, str) for one in found)
+    return cast(list[Value], found) if is_whole else []
 
 
 def _is_deleted(record: Item | None) -> TypeGuard[Item]:

@@ -279,6 +279,8 @@ class TreeCheck:
 def _as_moved(record: Item | None, moves: ActiveMoves) -> Item | None:
     """The record of an id as it will be when these moves have ended."""
     key = id_record_key(record or {})
+    if record and key and any(move.gone is not None and move.source.holds(key) for move in moves.moves):
+        record = {name: value for name, value in record.items() if name != "was"}
     moved = moves.current(key) if key is not None else None
     if moved is None or moved == key:
         return record

@@ -38,8 +38,8 @@ from msgspec.structs import replace
 from store.errors import DamagedItem
 from store.model.attributes import Value
 from store.model.decoding import Count, Number, Partition, SortKey, Time, decoded
-from store.model.keys import Index, Key, KeyRange, Path, depth_of, id_key, last_segment, revision_key
-from store.model.ranks import is_manual
+from store.model.keys import Index, Key, KeyRange, Path, depth_of, hierarchy_of, id_key, last_segment, revision_key
+from store.model.ranks import is_manual, is_valid
 from store.model.records import Change, Condition, Item, Put, Record, derived_id
 
 REDIRECTS = "alias"  # begins their partitions
@@ -72,13 +72,24 @@ class Tombstone(_Place, kw_only=True):
 
 
 class Gone(Tombstone, kw_only=True):
-    """A tombstone with its place in its deletion, which has no `parent` where it is of none."""
+    """A tombstone with its place in its deletion, which has no `parent` where it is of none. `under` is empty where a
+    repair could not find it.
+    """
 
     parent: str | None = None
     under: str | None = None
     place: str | None = None
     kids: Count = 0
     below: Count = 0
+
+    def __post_init__(self) -> None:
+        if self.deletion is None:
+            if self.kids or self.below or self.under is not None:
+                raise ValueError("Expected a deletion in `parent`")
+        elif self.key != "#" and self.under != "" and not str(self.under).startswith(f"{hierarchy_of(self.tree)}:"):
+            raise ValueError("Expected the id of its parent in `under`")
+        if self.place is not None and not (is_manual(self.place) and is_valid(self.place)):
+            raise ValueError("Expected a rank that was given by hand in `place`")
 
     @property
     def id(self) -> str:
@@ -206,7 +217,9 @@ def gone_ranges(parent: str, lo: str, hi: str) -> list[KeyRange]:
 
 def gone_of(item: Item | None) -> Gone | None:
     """The tombstone in an id record, None without one and for that of a node that exists; raises DamagedItem."""
-    return None if item is None or item.get("deleted") is None else decoded(item, Gone)
+    if item is None or (item.get("deleted") is None and deletion_of(item) is None):
+        return None
+    return decoded(item, Gone)
 
 
 def copied_id_item(record: Record, was: Item) -> Item:
@@ -222,12 +235,21 @@ def was_gone(item: Item | None, deletion: str | None) -> Item | None:
 
 def without_child(parent: Item | None, gone: Gone) -> list[Change]:
     """The change of a parent's id record where one child comes back alone that was deleted with it."""
+    return _with_kids(parent, gone, -1)
+
+
+def with_child(parent: Item | None, gone: Gone) -> list[Change]:
+    """The change of a parent's id record where the restore of such a child is undone."""
+    return _with_kids(parent, gone, 1)
+
+
+def _with_kids(parent: Item | None, gone: Gone, more: int) -> list[Change]:
     for found, name in ((parent, "kids"), (was_gone(parent, gone.deletion), "was")):
         if parent is not None and found is not None and deletion_of(found) == gone.deletion is not None:
             kids = found.get("kids")
-            if isinstance(kids, int) and kids > 0:
-                lowered: Item = {**found, "kids": kids - 1}
-                new = lowered if name == "kids" else {**parent, "was": cast(Value, lowered)}
+            if isinstance(kids, int) and kids + more >= 0:
+                changed: Item = {**found, "kids": kids + more}
+                new = changed if name == "kids" else {**parent, "was": cast(Value, changed)}
                 return [
                     Put(new, {"deleted": parent.get("deleted"), "parent": parent.get("parent"), name: parent[name]})
                 ]

@@ -13,7 +13,6 @@ other nodes. An import writes its own (`store/transfer/batches.py`).
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from msgspec.structs import replace
 
@@ -51,7 +50,6 @@ from store.metadata.tree_version import (
     log_item,
     root_log_key,
 )
-from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, depth_of, parent_sort_key, path_of
@@ -517,13 +515,11 @@ class MoveItems:
         changes += removals(self._recipes, record, root_id)
         return [*changes, *self._conditional(removed(record, root_id), None)]
 
-    def undone(self, copy: Record, root_id: str, tombstones: Mapping[str, Item]) -> list[Change]:
-        """The changes for the copy of a node at the target, below this root, which is removed; of an undone restore its
-        tombstone comes back.
+    def undone(self, copy: Record, root_id: str, back: Mapping[str, Sequence[Change]]) -> list[Change]:
+        """The changes for the copy of a node at the target, below this root, which is removed; `back` are those that
+        put back tombstones, by id.
         """
-        was = tombstones.get(copy.id)
-        back = [] if was is None else [Put(was, {"was": cast(Value, was)})]
-        return [Delete(copy.key), *back, *self._changes(removed(copy, root_id), None)]
+        return [Delete(copy.key), *back.get(copy.id, ()), *self._changes(removed(copy, root_id), None)]
 
     def _changes(self, old: Located | None, new: Located | None) -> list[Change]:
         return [*item_changes(self._recipes, old, new), *self._conditional(old, new)]

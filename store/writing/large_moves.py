@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, CladeError, Conflict, IndexBehind, NotFound, rfc3339, shorten
+from store.errors import BadInput, CladeError, Conflict, DamagedItem, IndexBehind, NotFound, rfc3339, shorten
 from store.kinds.items import removed
 from store.kinds.kind import Located
 from store.kinds.lineage import Lineage, running_key
@@ -73,7 +73,9 @@ class MoveJob:
             try:
                 await self._copy()
                 await self._commit()
-            except (BadInput, IndexBehind) as error:
+            except (BadInput, IndexBehind, DamagedItem) as error:
+                if isinstance(error, DamagedItem) and self.move.gone is None:
+                    raise  # a repair mends it, and the move goes on
                 self.refusal = error
                 await self.lease.write(state=MoveState.UNDONE, cursor=None, reason=str(error))
         self.is_decided.set()
@@ -150,8 +152,6 @@ class MoveJob:
             transaction = TransactionBuilder(None, read_set, context, top)
             await reader.read_into(read_set, [], keys_of_moves(transaction.recipes, read_set, top))
             transaction.commit(self.move, rewrite)
-            if self.move.gone is not None and (gone := await self._restored().top()) is not None:
-                await transaction.take_out(gone, reader)
             await transaction.settle(reader)
             return transaction.changes()
 
@@ -186,8 +186,8 @@ class MoveJob:
         root_id = await self._items.root_id(self.move.target)
         async for page in self._pages(self.move.target):
             await self._items.read([removed(Record.of(item), root_id) for item in page])
-            was = {} if self.move.gone is None else await self._restored().tombstones(page)
-            undone = partial(self._items.undone, root_id=root_id, tombstones=was)
+            back = {} if self.move.gone is None else await self._restored().put_back(page)
+            undone = partial(self._items.undone, root_id=root_id, back=back)
             for changes, _ in self._transactions(page, undone):
                 await self.lease.write(changes)
 

@@ -18,9 +18,19 @@ from store.engine import ReadUsage, Store
 from store.errors import IndexBehind, NotFound
 from store.kinds.kind import Located
 from store.kinds.lineage import Lineage
-from store.metadata.history import Gone, deletion_of, gone_of, redirect_key, was_gone
+from store.metadata.history import (
+    Gone,
+    deletion_of,
+    former_key,
+    gone_of,
+    redirect_key,
+    was_gone,
+    with_child,
+    without_child,
+)
 from store.metadata.moves import Deleted, MoveTiming
 from store.metadata.tree_version import level_at_depth
+from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.keys import Key, id_key, parent_sort_key, revision_key, subtree
 from store.model.records import Change, Item, Put, Record, SubtreeRewrite, key_of, size_of
@@ -65,16 +75,23 @@ class RestoreCopies:
         await self._lease.wait(self._timing.settle_seconds)
         await self._count()
 
-    async def top(self) -> Gone | None:
-        """The tombstone that the copy of the top has replaced."""
-        (item,) = await self._read([id_key(self._lease.move.top_id)])
-        return gone_of(was_gone(item, self._deletion))
-
-    async def tombstones(self, page: Sequence[Item]) -> dict[str, Item]:
+    async def _tombstones(self, page: Sequence[Item]) -> dict[str, Item]:
         """The tombstones that come back for the copies of a page, by id."""
         ids = [str(item["id"]) for item in page]
         found = zip(ids, await self._read(map(id_key, ids)), strict=True)
         return {one: was for one, item in found if (was := was_gone(item, self._deletion)) is not None}
+
+    async def put_back(self, page: Sequence[Item]) -> dict[str, list[Change]]:
+        """The changes that put these back, by id; the parent of the top has one child more again."""
+        found = await self._tombstones(page)
+        changes: dict[str, list[Change]] = {one: [Put(was, {"was": cast(Value, was)})] for one, was in found.items()}
+        if (top := gone_of(found.get(self._lease.move.top_id))) is not None:
+            changes[top.id] += with_child(await self._above(top), top)
+        return changes
+
+    async def _above(self, gone: Gone) -> Item | None:
+        """The id record of the parent of a deleted node."""
+        return None if gone.under is None else (await self._read([id_key(gone.under)]))[0]
 
     async def _rewrite(self) -> SubtreeRewrite:
         """The way from the last keys to the new ones; the parent there cannot change while the move runs."""
@@ -89,6 +106,7 @@ class RestoreCopies:
 
     async def _copy(self, page: Sequence[Key], rewrite: SubtreeRewrite) -> None:
         kept = await self._kept(page)
+        above = [without_child(await self._above(one), one) for one, _ in kept if one.id == self._lease.move.top_id]
         move, keys = self._lease.move, [revision_key(one.id, one.revision) for one, _ in kept]
         found = dict(zip(keys, await self._read(keys), strict=True))
         copies = {
@@ -105,21 +123,28 @@ class RestoreCopies:
         def steps() -> Iterator[Step[Gone]]:
             for one, was in kept:
                 copy, redirect = copies[one.id], redirects.get(redirect_key(one.former))
-                yield _step(one, self._items.restored(copy, was, redirect, lineages.get(copy.key)))
+                more = above[0] if one.id == move.top_id else []
+                yield _step(one, [*self._items.restored(copy, was, redirect, lineages.get(copy.key)), *more])
 
         for changes, some in in_transactions(steps(), self._max_changes):
             await self._lease.write(changes, cursor=some[-1].key, written=self._lease.move.written + len(some))
 
     async def _kept(self, page: Sequence[Key]) -> list[tuple[Gone, Item]]:
-        """The tombstones at these keys that still are of the deletion, and whose parents have copies."""
-        kept, top_id = dict[str, tuple[Gone, Item]](), self._lease.move.top_id
+        """The tombstones at these keys that still are of the deletion, and whose parents have copies at the target:
+        another restore may copy a part of the same deletion elsewhere. One of each place: an import may prune several.
+        """
+        kept, top_id, places = dict[str, tuple[Gone, Item]](), self._lease.move.top_id, {self._lease.move.cursor}
         items = [item for item in await self._read(page) if item is not None and deletion_of(item) == self._deletion]
         unders = [*dict.fromkeys([str(item.get("under")) for item in items])]
         above = zip(unders, await self._read(map(id_key, unders)), strict=True)
-        copied = {one for one, item in above if was_gone(item, self._deletion) is not None}
+        copied = {
+            one for one, item in above
+            if item is not None and was_gone(item, self._deletion) and self._target.holds(former_key(item))
+        }  # fmt: skip
         for item in items:
             one = decoded(item, Gone)
-            if one.id == top_id or one.under in copied or one.under in kept:
+            if (one.id == top_id or one.under in copied or one.under in kept) and one.key not in places:
+                places.add(one.key)
                 kept[one.id] = one, item
         if self._lease.move.cursor is None and top_id not in kept:
             raise NotFound(f"{top_id} was brought back by its id meanwhile, so there is nothing to restore.").at("id")
@@ -131,7 +156,7 @@ class RestoreCopies:
         may_lack_some: bool | None = None
         pages = Pages(self._store, subtree(*self._target), ReadUsage())
         async for page in pages:
-            tombstones = {} if may_lack_some is False else await self.tombstones(page)
+            tombstones = {} if may_lack_some is False else await self._tombstones(page)
             changed = list[Record]()
             for item in page:
                 record = Record.of(item)

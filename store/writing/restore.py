@@ -266,7 +266,7 @@ class Restore(Edit):
         """
         limit, gone = reader.store.max_commit_changes, top.gone
         most = MAX_NODES if limit is None else limit // 2
-        if gone.deletion is None or not gone.kids:
+        if gone.deletion is None or not (gone.kids or gone.below):
             return [top]
         if gone.below >= most:
             return None
@@ -291,7 +291,7 @@ class Restore(Edit):
             listed.append(decoded(item, Gone))
             if len(listed) > most:
                 return None
-        kept, units = {top.id: top}, reader.reads.units
+        kept, places, units = {top.id: top}, {top.key}, reader.reads.units
         async for some in in_chunks(listed, PAGE_ITEMS):
             keys = [id_key(one.id) for one in some]
             read_set = await reader.read([], [*keys, *[revision_key(one.id, one.revision) for one in some]])
@@ -299,8 +299,10 @@ class Restore(Edit):
                 return None
             for key in keys:
                 one = gone_of(read_set[key])
-                if one is not None and one.deletion == top.deletion and one.under in kept:
-                    kept.setdefault(one.id, one)
+                is_own = one is not None and one.deletion == top.deletion and one.under in kept
+                if one is not None and is_own and one.key not in places:  # an import may prune two nodes of one place
+                    places.add(one.key)
+                    kept[one.id] = one
         return [*kept.values()]
 
     async def _restored(self, reader: Reader, tombstones: Sequence[Gone]) -> list[Restored]:

@@ -13,19 +13,23 @@ import pytest
 from commands.interrupt import EXIT_INTERRUPTED
 from store.dynamodb.store import DynamoDBStore
 from store.errors import BadInput, CladeError
+from store.metadata import moves
 from store.sqlite.store import SQLiteStore
 from tests.commands.conftest import Clade
 from tests.conftest import CLADE
 
 PATHS = {"US": "COUNTRY", "US/NE": "STATE", "US/NE/Omaha": "CITY", "US/NE/Lin coln": "CITY", "SG": "COUNTRY"}
 """The levels of nodes by path."""
+UNDO = "To undo this: clade restore-nodes location "
 ALL = "4 nodes (1 COUNTRY, 1 STATE, 2 CITY)"
 
 
 @pytest.fixture
 def filled(clade: Clade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clade:
     """Runs a command on a table with five places."""
-    monkeypatch.setenv("CLADE_REQUEST_SECONDS", "0.5")  # which a large deletion waits for
+    monkeypatch.setenv("CLADE_REQUEST_SECONDS", "0.1")  # which a large deletion waits for, and
+    monkeypatch.setenv("CLADE_SETTLE_SECONDS", "0")
+    monkeypatch.setattr(moves, "MARGIN_SECONDS", 0.0)
     file = tmp_path / "places.jsonl"
     nodes = [{"path": path, "level": level, "id": f"i{number}"} for number, (path, level) in enumerate(PATHS.items())]
     file.write_text("".join(json.dumps(node) + "\n" for node in nodes))
@@ -40,9 +44,12 @@ def paths(clade: Clade) -> list[str]:
 @pytest.mark.both_stores
 def test_a_node_is_deleted_by_its_path_or_its_id(filled: Clade) -> None:
     left = dict(PATHS)
-    for place, path in (("US/NE/Lin coln", "US/NE/Lin coln"), ("--id=i2", "US/NE/Omaha"), ("--id=location:i4", "SG")):
+    for place, path, undo in (
+        ("US/NE/Lin coln", "US/NE/Lin coln", "i3"), ("--id=i2", "US/NE/Omaha", "i2"), ("--id=location:i4", "SG", "i4"),
+    ):  # fmt: skip
         done = filled("delete", "location", place, "--yes")
-        assert (done.exit_code, done.output) == (0, f"deleted: 1 node (1 {left.pop(path)})\n")
+        said = f"deleted: 1 node (1 {left.pop(path)})\nTo undo this: clade restore-nodes location {undo}\n"
+        assert (done.exit_code, done.output) == (0, said)
         assert paths(filled) == sorted(left)
         assert filled("delete", "location", place, "--yes").exception is not None
 
@@ -80,7 +87,7 @@ def test_what_cannot_be_deleted_is_refused_with_a_sentence(filled: Clade) -> Non
 
 def test_reparent_moves_the_children_to_the_parent(filled: Clade, tmp_path: Path) -> None:
     done = filled("delete", "location", "US/NE", "--policy", "reparent", "--yes")
-    assert (done.exit_code, done.output) == (0, "deleted: 1 node (1 STATE)\n")
+    assert (done.exit_code, done.output) == (0, f"deleted: 1 node (1 STATE)\n{UNDO}i1\n")
     assert paths(filled) == ["SG", "US", "US/Lin coln", "US/Omaha"]
     more = '{"path": "US/NE", "level": "STATE"}\n{"path": "US/NE/Omaha", "level": "CITY"}\n'
     (tmp_path / "more.jsonl").write_text(more)
@@ -98,7 +105,7 @@ def test_more_nodes_than_fit_into_a_transaction_are_gone_when_the_command_ends(
     for store in (SQLiteStore, DynamoDBStore):
         monkeypatch.setattr(store, "max_commit_changes", 24)
     done = filled("delete", "location", "US", "--policy", "cascade", "--yes")
-    assert (done.exit_code, done.output) == (0, "deleted: 16 nodes (1 COUNTRY, 1 STATE, 14 CITY)\n")
+    assert (done.exit_code, done.output) == (0, f"deleted: 16 nodes (1 COUNTRY, 1 STATE, 14 CITY)\n{UNDO}i0\n")
     assert paths(filled) == ["SG"]
     assert "no findings" in filled("check").stdout
 
@@ -129,7 +136,7 @@ def test_on_a_terminal_it_asks(filled: Clade, store_url: str, answer: bytes | No
             running.kill()
     assert f"Delete US: {ALL}?".encode() in asked
     status = 0 if answer else EXIT_INTERRUPTED
-    assert (running.returncode, printed) == (status, f"deleted: {ALL}\n".encode() if answer else b"")
+    assert (running.returncode, printed) == (status, f"deleted: {ALL}\n{UNDO}i0\n".encode() if answer else b"")
     assert sorted(paths(filled)) == left
 
 

@@ -68,13 +68,14 @@ MUTATIONS = [
     'createLocation(input: {parent: {path: "US/N"}, key: "gone", name: "x", id: "gone", attributes: '
     "{city: {}}}, dryRun: true)",
     'deleteLocation(input: {node: {path: "US/N/Omaha"}, policy: CASCADE}, dryRun: true)',
+    'restoreLocation(input: {id: "location:gone"}, dryRun: true)',
     ONCE,
 ]
 MUTATION = (
     f"mutation {{ {' '.join(f'm{number}: {one} {{ node {{ path }} }}' for number, one in enumerate(MUTATIONS))} }}"
 )
-UNREAD = {"log 0: at", "log 0: changes", "tombstone: under", "tombstone: kids", "tombstone: below"}
-"""What only the order of roots reads, and what is kept for an undo of a deletion."""
+UNREAD = {"log 0: at", "log 0: changes", "tombstone: kids"}
+"""What only the order of roots reads; and a number that is right where it is absent."""
 
 
 UNMENDED = {"node", "root", "revision"}

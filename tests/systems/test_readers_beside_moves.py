@@ -18,10 +18,13 @@ from store.errors import BadPath
 from store.metadata.moves import PARTITION, MoveState
 from store.model.keys import KeyRange, siblings
 from store.model.paths import parse_path
-from store.model.records import Change, Delete, Put, Record
+from store.model.records import Change, Delete, Put, Record, key_of
+from store.writing.edit import Named
 from store.writing.move_delete import Delete as Deletion
 from store.writing.move_delete import Move, Policy
+from store.writing.restore import Restore
 from store.writing.writer import Writer
+from tests import invariants
 from tests.model import Ground, Model
 from tests.rights.asking import Server, caller
 from tests.store.writing import journaled
@@ -67,12 +70,15 @@ async def commits_of(edit: Any, most: int | None) -> tuple[list[Sequence[Change]
         noted: Any = Noted(store)
         store.max_commit_changes = most
         await journaled.write(noted, edit)
-    moves = [
-        [one.item for one in changes if isinstance(one, Put) and one.key.pk == PARTITION] for changes in noted.commits
-    ]
+    return parts_of(noted.commits)
+
+
+def parts_of(commits: Sequence[Sequence[Change]]) -> tuple[list[Sequence[Change]], Sequence[Change]]:
+    """The transactions of an edit before its commit, and the one that is its commit."""
+    moves = [[one.item for one in changes if isinstance(one, Put) and one.key.pk == PARTITION] for changes in commits]
     states = [found[0]["state"] if found else MoveState.SWEEPING for found in moves]
     number = states.index(MoveState.SWEEPING)
-    return noted.commits[:number], noted.commits[number]
+    return [*commits[:number]], commits[number]
 
 
 async def ask(client: Client, store: Any, query: str) -> Any:
@@ -149,6 +155,34 @@ async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, m
         for changes in begun:
             await store.commit(changes)
         for query in everything(source, target):
+            client = Client(store, Ground, limits=WIDE, budget=BOUNDLESS)
+            clean = [await ask(client, one, query) for one in (before, after)]
+            assert await sides(client, store, commit, query) == clean, query
+
+
+@pytest.mark.parametrize(
+    ("source", "most"),
+    [
+        ("A/x", TINY),
+        *[pytest.param(*one, marks=pytest.mark.thorough) for one in (("A/x", None), ("A", TINY), ("A", None))],
+    ],
+)
+async def test_every_list_of_a_small_tree_is_without_what_is_restored_or_has_it_all(source, most):
+    async with planted() as after, planted() as before, planted() as store:
+        node_id = dict(zip(PATHS, SMALL.ids, strict=True))[source]
+        await journaled.write(after, edit_of(source, None))
+        items = await invariants.all_items(after)
+        for one in (before, store):
+            await one.commit([Delete(key_of(item)) for item in await invariants.all_items(one)])
+            await one.commit([Put(item) for item in items])
+        noted: Any = Noted(after)
+        after.max_commit_changes = most
+        await journaled.write(noted, Restore(GROUND, (), node_id, names=[Named("id", id=node_id)]))
+        begun, commit = parts_of(noted.commits)
+        assert (len(begun) > 1) == (most is not None)
+        for changes in begun:
+            await store.commit(changes)
+        for query in everything(source, None):
             client = Client(store, Ground, limits=WIDE, budget=BOUNDLESS)
             clean = [await ask(client, one, query) for one in (before, after)]
             assert await sides(client, store, commit, query) == clean, query

@@ -87,6 +87,11 @@ async def only_move(store: Store) -> Journaled:
     return found
 
 
+async def only_restore(store: Store) -> Journaled:
+    (found,) = [one for one in await recent_moves(store, ReadUsage()) if one.gone is not None]
+    return found
+
+
 async def has_ended(store: Store, state: MoveState = MoveState.DONE, hierarchy: Hierarchy | None = None) -> None:
     """Fail unless the only move has ended so, and nothing in the table is left of it."""
     found = await only_move(store)
