@@ -15,7 +15,7 @@ from store.model.hierarchy import Level, Search, SearchScope, may_stand
 from store.model.keys import KeyRange, Path, id_key, path_of
 from store.model.ranks import is_manual
 from store.model.records import Item, Record
-from store.writing.edit import Named
+from store.writing.edit import UNUSABLE, Named
 from store.writing.restore import Restore
 from tests.hierarchies import CATEGORY
 from tests.stores import StoreProxy
@@ -163,12 +163,12 @@ class Model:
         parent, is_known = self._parent(edit, top)
         if parent is None and is_known:
             faults.add(("NOT_FOUND", "to"))
-        key = edit.path[0] if edit.path else top.node.path[-1] if top else None
-        if parent is None or key is None:
+        key = edit.path[0] if edit.path else top.node.path[-1] if top else UNUSABLE
+        if parent is None:
             return faults, ()
         path = (*parent, key)
         above = self.at(parent)
-        if top is not None and parent and above is None:
+        if parent and above is None:
             faults.add(("NOT_FOUND", "to"))
         elif top is not None and not may_stand(CATEGORY, top.node.level, above.level if above else None):
             faults.add(("MISPLACED", "to"))
