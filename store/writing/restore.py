@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.engine import Store
-from store.errors import BadPath, Conflict, Fault, FaultList, IndexBehind, NotFound, shown
+from store.errors import BadPath, Conflict, Fault, FaultList, IndexBehind, Misplaced, NotFound, shorten, shown
 from store.metadata.history import Gone, current_key, deleted_record, gone_of, id_item, redirect_key
 from store.metadata.moves import new_move
 from store.model.decoding import damaged, decoded
@@ -223,6 +223,8 @@ class Restore(Edit):
             rewrite = dataclasses.replace(rewrite, rank=ranks.own)
             transaction.rank_again(ranks.others)
         found = await self._found(reader, context, top)
+        for one in found or [top]:
+            self._check_level(one.record)
         if found is not None:
             redirects = await self._redirects(reader, found)
             try:
@@ -238,8 +240,8 @@ class Restore(Edit):
                 return transaction
         self._check_unique(context.rights, None)
         transaction.record = rewrite.moved(top.record)
-        if rewrite.may_not_fit and gone.below < MAX_CHECKED_NODES:
-            await self._check_fits(reader, rewrite, top)
+        if gone.below < MAX_CHECKED_NODES:
+            await self._check_below(reader, rewrite, top)
         start = (context.now, context.at, context.by)
         transaction.begin(new_move(transaction.record, self.key, *start, redirects=self.key != gone.former, gone=gone))
         return transaction
@@ -311,16 +313,24 @@ class Restore(Edit):
         read_set = await reader.read([], keys)
         return [Restored.of(one, read_set[key]) for one, key in zip(tombstones, keys, strict=True)]
 
-    async def _check_fits(self, reader: Reader, rewrite: SubtreeRewrite, top: Restored) -> None:
-        """Raise BadPath where the key of a node does not fit at the new place."""
+    async def _check_below(self, reader: Reader, rewrite: SubtreeRewrite, top: Restored) -> None:
+        """Raise BadPath where the key of a node does not fit at the new place, Misplaced for an undefined level."""
         gone, place = top.gone, "key" if self.key.sk == "#" else "to"
         async for item in gone_items(reader.store, gone.parent or "", gone.key, reader.reads):
             key = str(item["rank"])
             above = top.record.above + [""] * (depth_of(key) - top.record.depth)
+            record = replace(top.record, sk=key, above=above, level=str(item["level"]))
+            self._check_level(record)
             try:
-                rewrite.moved(replace(top.record, sk=key, above=above))
+                rewrite.moved(record)
             except BadPath as error:
                 raise error.at(place) from None
+
+    def _check_level(self, record: Record) -> None:
+        """Raise Misplaced for a deleted node of a level that the class has no more: it could not be read."""
+        if record.level not in self.hierarchy.levels:
+            text = f"{shorten(record.path_text)} has the level {record.level}, which no class defines any more."
+            raise Misplaced(f"{text} Define it again first.").at("id")
 
     async def _redirects(self, reader: Reader, found: Sequence[Restored]) -> dict[Key, Item | None]:
         """The redirects at the last paths of nodes that come to other ones, by these."""

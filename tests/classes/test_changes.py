@@ -3,22 +3,27 @@ names, on both stores.
 """
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from graph.hierarchies.attribute import WrongClass
 from store.engine import ReadUsage
+from store.errors import Misplaced
 from store.model.keys import node_key
 from store.model.records import derived_id
 from store.transfer.export import export
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from store.transfer.shapes.paths import row_of
+from store.writing.edit import Named
 from store.writing.move_delete import Delete, Policy
+from store.writing.restore import Restore
 from store.writing.writer import Writer
 from tests import invariants
 from tests.classes import land_after, land_before
 from tests.rights.asking import Server, caller
+from tests.store.writing.journaled import SOON
 from tests.systems.asking import plant
 
 ALL = caller("write:land")
@@ -150,3 +155,17 @@ async def test_a_deleted_node_comes_back_at_its_present_level_with_its_values_un
 def test_a_former_name_that_is_none_is_refused(was):
     with pytest.raises(WrongClass, match="write the former name of the class"):
         type("City", (land_after.Land,), {"__doc__": "A city."}, under=None, was=was)
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+async def test_a_deleted_node_of_a_level_that_is_no_more_is_not_restored(store, is_large):
+    await plant(store, land_before.Land, ROWS)
+    without = land_after.Land.definition()
+    await Writer(store, SOON).write(Delete(OLD, ("DE", "Bonn"), Policy.CASCADE), ReadUsage())
+    bonn = f"land:{derived_id('land', ('DE', 'Bonn'))}"
+    smaller = replace(without, levels={name: one for name, one in without.levels.items() if name != "FARM"})
+    if is_large:
+        store.max_commit_changes = 3
+    with pytest.raises(Misplaced, match="DE/Bonn/Hof has the level FARM, which no class defines any more"):
+        await Writer(store, SOON).write(Restore(smaller, (), bonn, names=[Named("id", id=bonn)]), ReadUsage())
+    await invariants.check(store, {"land": NEW})
