@@ -57,7 +57,7 @@ GAUGES = {
         ("event_streams", "Open event streams.", "livesum"),
         ("followed_trees", "Trees that event streams follow, in each process.", "livesum"),
         ("writes_waiting", "Edits that wait for earlier edits.", "livesum"),
-        ("moves_running", "Running moves and large deletions.", "livesum"),
+        ("moves_running", "Running large moves, deletions and restores.", "livesum"),
         ("draining", "Processes that are stopping.", "livesum"),
         ("store_silent", "Processes in which DynamoDB does not respond.", "livesum"),
         ("loop_lag_seconds", "Delay of the event loop at the last sample.", "livemax"),
