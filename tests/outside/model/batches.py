@@ -11,13 +11,20 @@ from typing import Any
 from tests.outside.model import changes, operations, promises, rules
 from tests.outside.model.fields import OneOf, difference
 from tests.outside.model.rules import Faults
-from tests.outside.model.session import PAYLOAD, Session, check_id, learn_deletion, snapshot, written_at
+from tests.outside.model.session import (
+    PAYLOAD,
+    RANKED_AGAIN,
+    Session,
+    check_id,
+    learn_deletion,
+    snapshot,
+    written_at,
+)
 from tests.outside.model.trees import Node, Trees
 
 Step = dict[str, Any]
 NEW = "new"  # begins the ids of nodes in the copy whose ids the server will choose
 KINDS = ("create",) * 4 + ("update",) * 4 + ("rename", "move", "move", "reorder", "delete")
-RANKED_AGAIN = 40  # siblings at most, so that there is room for another one
 NODES = PAYLOAD.replace("node {", "nodes {", 1)
 
 

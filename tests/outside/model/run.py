@@ -53,7 +53,11 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
             if chance.random() < 0.15
             else operations.some_step(chance, session.trees, number, session.steps)
         )
+        gone = {**session.trees.deleted}
         make(session, step)
+        if step["do"] in ("restore", "delete"):
+            for read in followed(chance, session.trees, gone):
+                make(session, {**read, "server": chance.randrange(2), "seed": chance.randrange(2**31)})
         for _ in range(chance.choice((0, 1, 1, 2, 4))):
             dice = chance.random()
             if dice < 0.3:
@@ -66,6 +70,20 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
         make(session, step)
     for step in everything(session.trees):
         make(session, {**step, "server": chance.randrange(2), "seed": chance.randrange(2**31)})
+
+
+def followed(chance: random.Random, trees: Trees, gone: dict[str, Any]) -> Iterator[Step]:
+    """Reads of nodes that were deleted or restored just now, of a log, and of what stays deleted."""
+    changed = [{**gone, **trees.deleted, **trees.nodes}[id] for id in sorted(gone.keys() ^ trees.deleted.keys())]
+    others = chance.sample([*trees.deleted.values()], min(2, len(trees.deleted)))
+    for node in (*changed[:1], *chance.sample(changed, min(2, len(changed))), *others):
+        yield {"do": "read", "read": "deleted", "id": {"of": node["step"]}, "pick": []}
+        past = {"field": "history", "with": {}, "pick": [{"field": name} for name in fields.REVISION]}
+        pick = [{"field": name} for name in ("path", "revision", "updatedAt", "descendantCount", "key", "name", "level")]
+        yield {"do": "read", "read": "id", "id": {"of": node["step"]}, "pick": [*pick, past]}
+    here = [trees.path(node).split("/")[0] for node in changed if node["id"] in trees.nodes]
+    if tree := next(iter(here or sorted(trees.logs)), None):
+        yield {"do": "feed", "tree": tree}
 
 
 def everything(trees: Trees) -> Iterator[Step]:
