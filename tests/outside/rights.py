@@ -142,6 +142,9 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
                 few = chance.sample(batches[:-FIXED_BATCHES], 10) + batches[-FIXED_BATCHES:]
                 for field in (*_mutations(caller), *(batches if share == 2 else few)):
                     answer = worlds.compare(caller, mutation(field), "mutations compared")
+                    if field.startswith("restore"):
+                        is_made = ((answer["data"] or {}).get("restoreThing") or {}).get("node") is not None
+                        worlds.counts[f"restores {'made' if is_made else 'not made'}"] += 1
                     path = re.match(r'(?:update|delete)Thing\(input: {node: {path: "([^"]+)"', field)
                     if path and not is_visible(caller, path[1]):
                         codes = [error["extensions"]["code"] for error in answer["errors"]]

@@ -312,10 +312,8 @@ def _written_meanwhile(server: Server, change: Change, move: str) -> Counter[str
     leaf = change.whole.below(change.old)[-1]
     update = f'updateThing(input: {{node: {{path: "{text(leaf)}"}}, name: "other"}}) {{ node {{ id }} }}'
     away = "V" if change.tree != "V" else "T"
-    refused = [
-        f'moveThing(input: {{node: {{path: "{change.tree}"}}, to: {{parent: {{path: "{away}"}}}}}}) {{ node {{ id }} }}',
-        *([] if change.restored else [update]),
-    ]
+    move_away = f'moveThing(input: {{node: {{path: "{change.tree}"}}, to: {{parent: {{path: "{away}"}}}}}})'
+    refused = [f"{move_away} {{ node {{ id }} }}", *([] if change.restored else [update])]
     if change.new:
         where = f'parent: {{path: "{text(change.new[:-1])}"}}, key: "{change.new[-1]}", name: "x"'
         refused.append(f"createThing(input: {{{where}, attributes: {{box: {{}}}}}}) {{ node {{ id }} }}")

@@ -28,17 +28,25 @@ ARGUMENTS = {
 MUTATIONS = {"rename": "move", "reorder": "move"}
 
 
-def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[Step]) -> Step:
-    """An operation, most of the time one that is right."""
+def some_step(
+    chance: random.Random, trees: Trees, number: int, earlier: list[Step], *, of_deletions: bool = False
+) -> Step:
+    """An operation, most of the time one that is right; with `of_deletions` often a deletion or a restore."""
     paths = [trees.path(node) for node in trees.nodes.values()]
     size = len(paths)
     kinds = ["create"] * (9 if size < 12 else 4 if size < 50 else 1)
     kinds += ["update"] * 3 + ["rename"] * 2 + ["move"] * 3 + ["reorder"] * 2 + ["delete"] * (2 if size < 40 else 4)
     kinds += ["restore"] * (3 if trees.deleted else 0)
+    if of_deletions:
+        kinds = [*MAKERS, "create", "move", "rename", *["delete"] * 3, *["restore"] * (6 if trees.deleted else 0)]
     if chance.random() < 0.12 and any("once" in step for step in earlier):
         again = chance.choice([step for step in earlier if "once" in step])
         return {**again, "n": number, "server": chance.randrange(2), **_varied(chance, again)}
-    step = some_edit(chance, trees, number, chance.choice(kinds) if paths else "create")
+    step = some_edit(chance, trees, number, chance.choice(kinds) if paths or of_deletions else "create")
+    if of_deletions and step["do"] == "delete" and chance.random() < 0.7:
+        parents = [trees.path(node) for node in trees.nodes.values() if trees.children(node["id"])]
+        step |= {"path": chance.choice(parents or paths or ["nowhere"]), "policy": "CASCADE"}
+        step.pop("expected", None)
     step["server"] = chance.randrange(2)
     if chance.random() < 0.08:
         step["dry"] = True
@@ -56,7 +64,11 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
 def some_edit(chance: random.Random, trees: Trees, number: int, kind: str) -> Step:
     """An edit of a kind, most of the time one that is right."""
     paths = [trees.path(node) for node in trees.nodes.values()]
+    kind = kind if paths or kind == "restore" else "create"
     step: Step = {"do": kind, "n": number, **MAKERS[kind](chance, trees, paths)}
+    skus = [one["values"]["sku"] for one in trees.deleted.values() if "sku" in one["values"]]
+    if kind in ("create", "update") and skus and chance.random() < 0.2:
+        step["values"]["sku"] = chance.choice(skus)  # so that its node cannot come back with it
     if "path" in step and chance.random() < 0.15:
         node = trees.at(step["path"])
         right = node["revision"] if node else 1

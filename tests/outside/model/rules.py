@@ -298,9 +298,7 @@ def _restore_rules(trees: Trees, step: Step, id: str, faults: Faults) -> None:
             _restored_rules(trees, trees.restored_with(id), parent, key, faults, place)
 
 
-def _restored_rules(
-    trees: Trees, gone: list[Node], parent: Node | None, key: str, faults: Faults, place: str
-) -> None:
+def _restored_rules(trees: Trees, gone: list[Node], parent: Node | None, key: str, faults: Faults, place: str) -> None:
     """The rules of a place for a deleted node that comes back there with others."""
     top = [*(trees.keys(parent) if parent else []), values.normal(key)]
     paths = {gone[0]["id"]: top}

@@ -26,8 +26,8 @@ class Trees:
         # is only that the others keep theirs.
         self.reordered: set[tuple[str | None, str]] = set()
         self.former: dict[str, str] = {}  # paths that nodes have left by a move: the id of the last one
-        # Deleted nodes with `path`, `deletedAt`, `deletion` (a number), `below` (descendants that were deleted with it),
-        # `order` (its siblings with it) and `turn` (of its group) at their deletion.
+        # Deleted nodes with `path`, `deletedAt`, `deletion` (a number), `below` (how many were deleted with it and are
+        # below it), `order` (of its siblings and it) and `turn` (of its group) at their deletion.
         self.deleted: dict[str, Node] = {}
         self.left: dict[str, str] = {}  # paths that nodes have left by their deletion: the id of the last one
         self.deletions = 0
@@ -191,8 +191,8 @@ class Trees:
             del self.nodes[below["id"]]
 
     def restored_with(self, id: str) -> list[Node]:
-        """What comes back with a deleted node, which is the first: all that its deletion removed below it, as far as that
-        hangs on what comes back, too.
+        """A deleted node, and what comes back with it: all that its deletion removed below it, as far as that hangs on
+        what comes back, too.
         """
         found = {id: self.deleted[id]}
         for one in self.deleted.values():  # of each deletion in path order
