@@ -292,6 +292,8 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
             # What is deleted in a visible place, and whose parent is hidden since.
             *_lost_children("T/a", home, "a"),
             *_lost_children("U", home, "u"),
+            *_with_sku("T/a", "a"),
+            *_with_sku("U", "u"),
             # What is deleted in a visible place, and comes back in a hidden one.
             _creation(["T", "a", "away"], 6, id="away"),
             'deleteThing(input: {node: {path: "T/a/away"}})',
@@ -304,6 +306,9 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
     # A hidden parent that is deleted, and one in a hidden place.
     for id in ("above-a", "above-u"):
         _admin(worlds, f'deleteThing(input: {{node: {{id: "thing:{id}"}}}})')
+    # Hidden nodes that have the unique values of deleted ones.
+    for path, sku in (("T/b", "sku-a"), ("H", "sku-u")):
+        _admin(worlds, f'updateThing(input: {{node: {{path: "{path}"}}, attributes: {{box: {{sku: "{sku}"}}}}}})')
     spots = [["H", "extra"], ["T", "b", "extra"], ["T", "aa"], ["T", "Z"], ["A"], ["T", "b", "n00", "extra"]]
     if kind == "one node":
         for number, path in enumerate(spots):
@@ -337,6 +342,13 @@ def _lost_children(place: str, home: str, mark: str) -> Iterator[str]:
     yield _creation([*place.split("/"), above, "lost"], 9, id=f"lost-{mark}")
     yield f'deleteThing(input: {{node: {{path: "{place}/{above}/lost"}}}})'
     yield f'moveThing(input: {{node: {{path: "{place}/{above}"}}, to: {{parent: {{path: "{home}"}}}}}})'
+
+
+def _with_sku(place: str, mark: str) -> Iterator[str]:
+    """Make a node with a unique value that was deleted in a place."""
+    yield _creation([*place.split("/"), "sku"], 8, id=f"sku-{mark}")
+    yield f'updateThing(input: {{node: {{path: "{place}/sku"}}, attributes: {{box: {{sku: "sku-{mark}"}}}}}})'
+    yield f'deleteThing(input: {{node: {{path: "{place}/sku"}}}})'
 
 
 def _creation(path: list[str], number: int, id: str = "") -> str:
@@ -479,7 +491,11 @@ def _restores(home: str) -> Iterator[str]:
     """Restores of what is hidden, in the second world alone or nowhere, to such a place, and ones that are made."""
     gone, to = f"thing:{home.replace('/', '-')}-n11", f'to: {{parent: {{path: "{home}"}}}}'
     hidden = ("T-b-extra", "T-b-n03", "T-ac", "T-aa", "H-extra", "T-nowhere", "out", "away", "dead", "above-a")
-    for id in (*(f"thing:{one}" for one in (*hidden, "back", "lost-a", "lost-u")), gone, gone.partition(":")[2]):
+    for id in (
+        *(f"thing:{one}" for one in (*hidden, "back", "lost-a", "lost-u", "sku-a", "sku-u")),
+        gone,
+        gone.partition(":")[2],
+    ):
         yield f'restoreThing(input: {{id: "{id}"}}, dryRun: true)'
         yield f'restoreThing(input: {{id: "{id}"}})'
         yield f'restoreThing(input: {{id: "{id}", {to}, key: "again"}}, dryRun: true)'

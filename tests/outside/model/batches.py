@@ -151,9 +151,12 @@ def _rejected(session: Session, step: Step, trial: Trial, errors: list[Any]) -> 
     places = [error.get("edit") for error in errors]
     if not step["edits"] and places == [None]:
         return  # "1 to 100 `edits`"
-    if errors and {error["extensions"]["code"] for error in errors} == {"TOO_LARGE"} and session.place.kind != "sqlite":
-        return
     told = [str(one) for one in trial.faults]
+    others = [error for error in errors if error["extensions"]["code"] != "TOO_LARGE"]
+    if len(others) < len(errors) and session.place.kind != "sqlite":
+        if not all(trial.faults[error["edit"]].allows(error) for error in others if error["edit"] is not None):
+            session.wrong(promises.SEVERAL_FAULTS, told, errors)
+        return
     if errors and {error["extensions"]["code"] for error in errors} == {"TAKEN"}:
         if any(trial.faults) or not trial.has_taken() or any(error["field"][-1] != "sku" for error in errors):
             session.wrong(promises.UNIQUE, told, errors)

@@ -39,8 +39,9 @@ class Session:
     def __init__(self, place: Place, store: str | None = None, servers: int = 2) -> None:
         self.place, self.store = place, store or place.store
         store = self.store
-        settle = {"settle_seconds": "0.2"} if place.kind == "dynamodb" else {}
-        self.servers: list[Server] = [place.server(store, **settle) for _ in range(servers)]
+        # A large move waits for as long as a request may take.
+        brief = {"settle_seconds": "0.2", "request_seconds": "5"} if place.kind == "dynamodb" else {}
+        self.servers: list[Server] = [place.server(store, **brief) for _ in range(servers)]
         self.trees = Trees()
         self.ids: dict[int, str] = {}
         self.steps: list[Step] = []
