@@ -140,7 +140,8 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
             if turn == "before":
                 batches = list(_batches(_home(caller)))
                 few = chance.sample(batches[:-FIXED_BATCHES], 10) + batches[-FIXED_BATCHES:]
-                for field in (*_mutations(caller), *(batches if share == 2 else few)):
+                own = _mutations(caller, chance, few=share > 2)
+                for field in (*own, *(batches if share == 2 else few)):
                     answer = worlds.compare(caller, mutation(field), "mutations compared")
                     if field.startswith("restore"):
                         is_made = ((answer["data"] or {}).get("restoreThing") or {}).get("node") is not None
@@ -454,7 +455,7 @@ _LISTS = (
 )
 
 
-def _mutations(caller: str) -> Iterator[str]:
+def _mutations(caller: str, chance: random.Random, *, few: bool) -> Iterator[str]:
     """Mutations that are made, and ones that meet what is hidden, above or not there."""
     home = _home(caller)
     box = "attributes: {box: {small: 5}}"
@@ -474,7 +475,7 @@ def _mutations(caller: str) -> Iterator[str]:
         yield f'deleteThing(input: {{node: {{path: "{hidden}"}}, policy: CASCADE}}, dryRun: true)'
         yield f'moveThing(input: {{node: {{path: "{home}/n01"}}, position: {{before: {{path: "{hidden}"}}}}}})'
         yield f'moveThing(input: {{node: {{path: "{hidden}"}}, key: "other"}})'
-    yield from _restores(home)
+    yield from _restores(home, chance, few=few)
     top = home.rsplit("/", 1)[0]
     yield f'moveThing(input: {{node: {{path: "{home}"}}, key: "extra"}}, dryRun: true)'
     yield f'moveThing(input: {{node: {{path: "{home}"}}, position: {{first: true}}}})'
@@ -487,30 +488,28 @@ def _mutations(caller: str) -> Iterator[str]:
     yield f'moveThing(input: {{node: {{path: "{home}/n06"}}, position: {{after: {{path: "{home}/n07"}}}}}})'
 
 
-def _restores(home: str) -> Iterator[str]:
+def _restores(home: str, chance: random.Random, *, few: bool) -> Iterator[str]:
     """Restores of what is hidden, in the second world alone or nowhere, to such a place, and ones that are made."""
-    gone, to = f"thing:{home.replace('/', '-')}-n11", f'to: {{parent: {{path: "{home}"}}}}'
-    hidden = ("T-b-extra", "T-b-n03", "T-ac", "T-aa", "H-extra", "T-nowhere", "out", "away", "dead", "above-a")
-    for id in (
-        *(f"thing:{one}" for one in (*hidden, "back", "lost-a", "lost-u", "sku-a", "sku-u")),
-        gone,
-        gone.partition(":")[2],
-    ):
-        yield f'restoreThing(input: {{id: "{id}"}}, dryRun: true)'
-        yield f'restoreThing(input: {{id: "{id}"}})'
-        yield f'restoreThing(input: {{id: "{id}", {to}, key: "again"}}, dryRun: true)'
+    gone, to = f"{home.replace('/', '-')}-n11", f'to: {{parent: {{path: "{home}"}}}}'
+    ids = ["T-b-extra", "T-b-n03", "T-ac", "T-aa", "H-extra", "T-nowhere", "out", "away", "dead", "above-a", "back"]
+    ids += ["lost-a", "lost-u", "sku-a", "sku-u", gone]
+    for id in chance.sample(ids, 6) if few else ids:
+        ways = [f'id: "thing:{id}"}}, dryRun: true', f'id: "thing:{id}"}}', f'id: "thing:{id}", {to}, key: "again"}}']
+        for given in chance.sample(ways, 1) if few else ways:
+            yield f"restoreThing(input: {{{given})"
     yield f'deleteThing(input: {{node: {{path: "{home}/n11"}}}})'
-    for path in ("T/b", "T/b/extra", "T/aa", "H/extra", "T/nowhere"):
+    known, places = f'id: "thing:{gone}"', ("T/b", "T/b/extra", "T/aa", "H/extra", "T/nowhere")
+    for path in chance.sample(places, 2) if few else places:
         for by in (f'path: "{path}"', f'id: "thing:{path.replace("/", "-")}"'):
-            yield f'restoreThing(input: {{id: "{gone}", to: {{parent: {{{by}}}}}}})'
-    yield f'restoreThing(input: {{id: "{gone}", to: {{root: true}}, key: "A"}})'
-    yield f'restoreThing(input: {{id: "{gone}", key: "n10"}})'
-    yield f'restoreThing(input: {{id: "{gone}"}}, dryRun: true)'
-    yield f'restoreThing(input: {{id: "{gone}", {to}, key: "n12"}}, idempotencyKey: "restore")'
-    yield f'restoreThing(input: {{id: "{gone}", {to}, key: "n12"}}, idempotencyKey: "restore")'
+            yield f"restoreThing(input: {{{known}, to: {{parent: {{{by}}}}}}})"
+    yield f'restoreThing(input: {{{known}, to: {{root: true}}, key: "A"}})'
+    yield f'restoreThing(input: {{{known}, key: "n10"}})'
+    yield f"restoreThing(input: {{{known}}}, dryRun: true)"
+    yield f'restoreThing(input: {{{known}, {to}, key: "n12"}}, idempotencyKey: "restore")'
+    yield f'restoreThing(input: {{{known}, {to}, key: "n12"}}, idempotencyKey: "restore")'
     yield f'moveThing(input: {{node: {{path: "{home}/n12"}}, key: "n11"}})'
-    for id in ("thing:lost-a", "thing:lost-u"):
-        yield f'restoreThing(input: {{id: "{id}", {to}}})'
+    for id in ("lost-a", "lost-u"):
+        yield f'restoreThing(input: {{id: "thing:{id}", {to}}})'
 
 
 def _home(caller: str) -> str:

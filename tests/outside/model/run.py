@@ -76,8 +76,8 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
 def followed(chance: random.Random, trees: Trees, gone: dict[str, Any]) -> Iterator[Step]:
     """Reads of nodes that were deleted or restored just now, of a log, and of what stays deleted."""
     changed = [{**gone, **trees.deleted, **trees.nodes}[id] for id in sorted(gone.keys() ^ trees.deleted.keys())]
-    others = chance.sample([*trees.deleted.values()], min(2, len(trees.deleted)))
-    for node in (*changed[:1], *chance.sample(changed, min(2, len(changed))), *others):
+    others = chance.sample([*trees.deleted.values()], min(1, len(trees.deleted)))
+    for node in (*chance.sample(changed, min(2, len(changed))), *others):
         yield {"do": "read", "read": "deleted", "id": {"of": node["step"]}, "pick": []}
         past = {"field": "history", "with": {}, "pick": [{"field": name} for name in fields.REVISION]}
         pick = [{"field": name} for name in ("path", "revision", "updatedAt", "descendantCount", "key", "name")]
