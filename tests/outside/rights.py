@@ -140,8 +140,12 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
             if turn == "before":
                 batches = list(_batches(_home(caller)))
                 few = chance.sample(batches[:-FIXED_BATCHES], 10) + batches[-FIXED_BATCHES:]
-                for field in (*_mutations(caller), *(batches if share == 2 else few)):
+                own = _mutations(caller, chance, few=share > 2)
+                for field in (*own, *(batches if share == 2 else few)):
                     answer = worlds.compare(caller, mutation(field), "mutations compared")
+                    if field.startswith("restore"):
+                        is_made = ((answer["data"] or {}).get("restoreThing") or {}).get("node") is not None
+                        worlds.counts[f"restores {'made' if is_made else 'not made'}"] += 1
                     path = re.match(r'(?:update|delete)Thing\(input: {node: {path: "([^"]+)"', field)
                     if path and not is_visible(caller, path[1]):
                         codes = [error["extensions"]["code"] for error in answer["errors"]]
@@ -282,8 +286,30 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
             f'moveThing(input: {{node: {{path: "{home}/in"}}, to: {{parent: {{path: "T/a"}}}}}})',
             _creation(["T", "a", "out"], 4, id="out"),
             f'moveThing(input: {{node: {{path: "T/a/out"}}, to: {{parent: {{path: "{home}"}}}}}})',
+            # What is deleted in a hidden place, and comes back in a visible one.
+            _creation([*home.split("/"), "back"], 5, id="back"),
+            f'deleteThing(input: {{node: {{path: "{home}/back"}}}})',
+            'restoreThing(input: {id: "thing:back", to: {parent: {path: "T/a"}}})',
+            # What is deleted in a visible place, and whose parent is hidden since.
+            *_lost_children("T/a", home, "a"),
+            *_lost_children("U", home, "u"),
+            *_with_sku("T/a", "a"),
+            *_with_sku("U", "u"),
+            # What is deleted in a visible place, and comes back in a hidden one.
+            _creation(["T", "a", "away"], 6, id="away"),
+            'deleteThing(input: {node: {path: "T/a/away"}})',
+            f'restoreThing(input: {{id: "thing:away", to: {{parent: {{path: "{home}"}}}}}})',
+            # What is deleted in a hidden place.
+            _creation([*home.split("/"), "dead"], 7, id="dead"),
+            f'deleteThing(input: {{node: {{path: "{home}/dead"}}}})',
         ):
             _admin(worlds, field, servers)
+    # A hidden parent that is deleted, and one in a hidden place.
+    for id in ("above-a", "above-u"):
+        _admin(worlds, f'deleteThing(input: {{node: {{id: "thing:{id}"}}}})')
+    # Hidden nodes that have the unique values of deleted ones.
+    for path, sku in (("T/b", "sku-a"), ("H", "sku-u")):
+        _admin(worlds, f'updateThing(input: {{node: {{path: "{path}"}}, attributes: {{box: {{sku: "{sku}"}}}}}})')
     spots = [["H", "extra"], ["T", "b", "extra"], ["T", "aa"], ["T", "Z"], ["A"], ["T", "b", "n00", "extra"]]
     if kind == "one node":
         for number, path in enumerate(spots):
@@ -308,6 +334,22 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
         ):
             _admin(worlds, field)
     worlds.written()
+
+
+def _lost_children(place: str, home: str, mark: str) -> Iterator[str]:
+    """Make a node that was deleted in a place and whose parent comes to another one, its home, then."""
+    above = f"above-{mark}"
+    yield _creation([*place.split("/"), above], 8, id=above)
+    yield _creation([*place.split("/"), above, "lost"], 9, id=f"lost-{mark}")
+    yield f'deleteThing(input: {{node: {{path: "{place}/{above}/lost"}}}})'
+    yield f'moveThing(input: {{node: {{path: "{place}/{above}"}}, to: {{parent: {{path: "{home}"}}}}}})'
+
+
+def _with_sku(place: str, mark: str) -> Iterator[str]:
+    """Make a node with a unique value that was deleted in a place."""
+    yield _creation([*place.split("/"), "sku"], 8, id=f"sku-{mark}")
+    yield f'updateThing(input: {{node: {{path: "{place}/sku"}}, attributes: {{box: {{sku: "sku-{mark}"}}}}}})'
+    yield f'deleteThing(input: {{node: {{path: "{place}/sku"}}}})'
 
 
 def _creation(path: list[str], number: int, id: str = "") -> str:
@@ -343,6 +385,9 @@ def _queries() -> Iterator[str]:
         yield f"{{ thing({node}) {{ path name }} node({node}) {{ id }} deletedNode({node}) {{ path }} }}"
         yield f'{{ searchThings(text: "lamp", under: "{path}") {{ nodes {{ path }} complete totalCount }} }}'
         yield f'{{ thing(path: "{path}") {{ descendants({_near(50, 10)}) {{ {_NEAREST} }} }} }}'
+    for id in ("back", "away", "dead", "lost-a", "lost-u", "above-a", "U-n11", "T-a-n11"):
+        asked = f'(id: "thing:{id}") {{ path'
+        yield f"{{ thing{asked} revision }} deletedNode{asked} descendantCount history {{ totalCount }} }} }}"
     many = ", ".join(f'"{path}"' for path in paths)
     yield f"{{ thingsByPath(paths: [{many}]) {{ path name }} }}"
     ids = ", ".join(f'"thing:{path.replace("/", "-")}"' for path in paths)
@@ -367,7 +412,7 @@ def _queries() -> Iterator[str]:
 
 
 _PATHS = ["T", "T/a", "T/a/n01", "T/aa", "T/b", "T/b/mine", "T/b/mine/n02", "T/b/n01", "T/b/extra", "T/c", "T/c/x"]
-_PATHS += ["U", "U/n03", "H", "H/h", "H/extra", "A", "N", "T/ab", "T/b/h/n01", "T/nowhere"]
+_PATHS += ["U", "U/n03", "H", "H/h", "H/extra", "A", "N", "T/ab", "T/b/h/n01", "T/nowhere", "T/a/back"]
 
 
 def _selections() -> Iterator[str]:
@@ -410,7 +455,7 @@ _LISTS = (
 )
 
 
-def _mutations(caller: str) -> Iterator[str]:
+def _mutations(caller: str, chance: random.Random, *, few: bool) -> Iterator[str]:
     """Mutations that are made, and ones that meet what is hidden, above or not there."""
     home = _home(caller)
     box = "attributes: {box: {small: 5}}"
@@ -430,6 +475,7 @@ def _mutations(caller: str) -> Iterator[str]:
         yield f'deleteThing(input: {{node: {{path: "{hidden}"}}, policy: CASCADE}}, dryRun: true)'
         yield f'moveThing(input: {{node: {{path: "{home}/n01"}}, position: {{before: {{path: "{hidden}"}}}}}})'
         yield f'moveThing(input: {{node: {{path: "{hidden}"}}, key: "other"}})'
+    yield from _restores(home, chance, few=few)
     top = home.rsplit("/", 1)[0]
     yield f'moveThing(input: {{node: {{path: "{home}"}}, key: "extra"}}, dryRun: true)'
     yield f'moveThing(input: {{node: {{path: "{home}"}}, position: {{first: true}}}})'
@@ -440,6 +486,30 @@ def _mutations(caller: str) -> Iterator[str]:
     yield f'deleteThing(input: {{node: {{path: "{home}/n04"}}, policy: REPARENT}})'
     yield f'updateThing(input: {{node: {{path: "{home}/n05"}}, name: "Lamp five", {box}}}, idempotencyKey: "five")'
     yield f'moveThing(input: {{node: {{path: "{home}/n06"}}, position: {{after: {{path: "{home}/n07"}}}}}})'
+
+
+def _restores(home: str, chance: random.Random, *, few: bool) -> Iterator[str]:
+    """Restores of what is hidden, in the second world alone or nowhere, to such a place, and ones that are made."""
+    gone, to = f"{home.replace('/', '-')}-n11", f'to: {{parent: {{path: "{home}"}}}}'
+    ids = ["T-b-extra", "T-b-n03", "T-ac", "T-aa", "H-extra", "T-nowhere", "out", "away", "dead", "above-a", "back"]
+    ids += ["lost-a", "lost-u", "sku-a", "sku-u", gone]
+    for id in chance.sample(ids, 6) if few else ids:
+        ways = [f'id: "thing:{id}"}}, dryRun: true', f'id: "thing:{id}"}}', f'id: "thing:{id}", {to}, key: "again"}}']
+        for given in chance.sample(ways, 1) if few else ways:
+            yield f"restoreThing(input: {{{given})"
+    yield f'deleteThing(input: {{node: {{path: "{home}/n11"}}}})'
+    known, places = f'id: "thing:{gone}"', ("T/b", "T/b/extra", "T/aa", "H/extra", "T/nowhere")
+    for path in chance.sample(places, 2) if few else places:
+        for by in (f'path: "{path}"', f'id: "thing:{path.replace("/", "-")}"'):
+            yield f"restoreThing(input: {{{known}, to: {{parent: {{{by}}}}}}})"
+    yield f'restoreThing(input: {{{known}, to: {{root: true}}, key: "A"}})'
+    yield f'restoreThing(input: {{{known}, key: "n10"}})'
+    yield f"restoreThing(input: {{{known}}}, dryRun: true)"
+    yield f'restoreThing(input: {{{known}, {to}, key: "n12"}}, idempotencyKey: "restore")'
+    yield f'restoreThing(input: {{{known}, {to}, key: "n12"}}, idempotencyKey: "restore")'
+    yield f'moveThing(input: {{node: {{path: "{home}/n12"}}, key: "n11"}})'
+    for id in ("lost-a", "lost-u"):
+        yield f'restoreThing(input: {{id: "thing:{id}", {to}}})'
 
 
 def _home(caller: str) -> str:

@@ -118,11 +118,11 @@ def faults(seconds: float) -> dict[str, Fault]:
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
     """Writers on two servers whose engine fails in changing ways."""
+    direct = place.new_store()  # starts the engine
     if place.engine is None or not place.engine.command:
         return Counter()
     chance = random.Random(seed)
     with in_thread(Weather(place.engine.url, chance.randrange(2**31))) as weather:
-        direct = place.new_store()
         store = direct.replace(place.engine.url, weather.url)
         servers = [place.server(store, request_seconds="3") for _ in range(2)]
         with writing(lambda: servers, 4, chance) as writers:

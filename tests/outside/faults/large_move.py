@@ -1,4 +1,4 @@
-"""Large moves: subtrees are moved, renamed and deleted while two servers are read; one of them may be killed.
+"""Large moves: subtrees are moved, renamed, deleted and restored while two servers are read; one may be killed.
 
 On DynamoDB all indexes are late.
 """
@@ -46,22 +46,34 @@ class Change:
     after: Tree
     old: Path
     new: Path | None
+    restored: bool = False
+
+    @property
+    def whole(self) -> Tree:
+        """The state that has the subtree at its old place: of a restore, one after it, or where else it would be."""
+        return self.after.moved(self.new or (), self.old) if self.restored else self.before
 
     def questions(self, cursor: str) -> list[Question]:
         """Questions whose answers differ before and after, and some whose answers do not."""
         asking = Asking((self.before, self.after))
-        tails: list[Path] = [(), *(path[len(self.old) :] for path in self.before.below(self.old)[:40:13])]
+        whole = self.whole
+        tails: list[Path] = [(), *(path[len(self.old) :] for path in whole.below(self.old)[:40:13])]
         paths = [self.old + tail for tail in tails] + [self.new + tail for tail in tails if self.new]
         fixed: list[Path] = [("T",), ("T", "dest"), ("T", "rest"), ("V",)]
         pool = asking.many([*paths, *fixed])
         for path in [*paths, *fixed]:
             pool += asking.by_path(path)
         for tail in tails:
-            item = self.before.nodes[self.old + tail]
+            item = whole.nodes[self.old + tail]
             pool += asking.by_id(item.id)
             word = item.name.split()[-1]
             pool += [asking.search(word), asking.search(word, ("T",)), asking.search(word, self.old)]
         return [*pool, asking.fixed(self._moves(), ("before", "after"), self._state), self._changes(asking, cursor)]
+
+    @property
+    def tree(self) -> str:
+        """The tree whose log tells of it."""
+        return self.new[0] if self.restored and self.new else self.old[0]
 
     def _moves(self) -> str:
         return "moves(hierarchy: THING, first: 3) { from to state }"
@@ -74,9 +86,9 @@ class Change:
 
     def _changes(self, asking: Asking, cursor: str) -> Question:
         made = {"event": "MOVED", "from": text(self.old), "to": text(self.new)}
-        if self.new is None:
-            made = {"event": "DELETED", "from": None, "to": None}
-        field = f'changes(hierarchy: THING, tree: "{self.old[0]}", after: "{cursor}")'
+        if self.new is None or self.restored:
+            made = {"event": "RESTORED" if self.restored else "DELETED", "from": None, "to": None}
+        field = f'changes(hierarchy: THING, tree: "{self.tree}", after: "{cursor}")'
         return asking.fixed(
             f"{field} {{ changes {{ event from to withDescendants }} }}",
             ([], [{**made, "withDescendants": True}]),
@@ -152,7 +164,7 @@ class Watch:
         self.counts[("before", "after", "either")[states[0] if len(states) == 1 else 2] + " the commit"] += 1
 
     def _wrong(self, asked: Sequence[Question], expected: object, got: object) -> Wrong:
-        size = len(self.change.before.below(self.change.old)) + 1
+        size = len(self.change.whole.below(self.change.old)) + 1
         script = [
             f"A tree T, with {size:,} nodes in {text(self.change.old)}, and two servers of one store",
             self.change.mutation,
@@ -178,7 +190,9 @@ def _differences(asked: Sequence[Question], got: list[Any]) -> str:
 
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
-    """One subtree, moved, renamed and deleted, in a short run moved and deleted; servers that do it may be killed."""
+    """One subtree, moved, renamed, deleted and restored, in a short run moved, deleted and restored; servers that do it
+    may be killed.
+    """
     chance = random.Random(seed)
     long = until - time.monotonic() > 60
     before = _subtree(place.kind, chance, long)
@@ -188,13 +202,20 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
         if proxy is not None:
             eventually(lambda: proxy.is_current)
         servers = [start(place, store) for _ in range(2)]
-        ways = _ways(chance)
-        for number, (old, new) in enumerate(ways if long else [ways[0], (ways[0][1] or (), None)]):
+        for old, new in _ways(chance)[: 3 if long else 1]:
             change = _change(before, old, new)
             counts += watched(place, store, servers, change, chance, kill=long and chance.random() < 0.4)
-            before = change.after
-            if number and time.monotonic() > until - 30:
+            before, here = change.after, new
+            if time.monotonic() > until - 75:
                 break
+        for back in chance.sample([here, ("T", "dest", "back"), ("V", "back")], 2 if long else 1):
+            deletion = _change(before, here, None)
+            counts += watched(place, store, servers, deletion, chance, kill=False)
+            change = _restoring(deletion, back)
+            counts += watched(place, store, servers, change, chance, kill=long and chance.random() < 0.7)
+            if back == here or time.monotonic() > until - 45:
+                break
+            before, here = change.after, back
         for server in servers:
             server.stop()
         expect_no_findings(store, ONE_MOMENT[1], ["large moves"])
@@ -208,16 +229,14 @@ def _subtree(kind: str, chance: random.Random, long: bool) -> Tree:
     return with_subtree(111, 100) if long and chance.random() < 0.7 else with_subtree(14, 100, note=16_000)
 
 
-def _ways(chance: random.Random) -> list[tuple[Path, Path | None]]:
+def _ways(chance: random.Random) -> list[tuple[Path, Path]]:
     """Where the subtree goes, one after the other."""
-    ways: list[tuple[Path, Path | None]] = [
+    ways: list[tuple[Path, Path]] = [
         (("T", "big"), ("T", "dest", "big")),
         (("T", "dest", "big"), ("T", "dest", "m" if chance.random() < 0.5 else "Big")),
     ]
     last = ways[-1][1]
-    assert last
-    other: Path = chance.choice([("V", last[-1]), ("T", last[-1])])
-    return [*ways, (last, other), (other, None)]
+    return [*ways, (last, chance.choice([("V", last[-1]), ("T", last[-1])]))]
 
 
 def start(place: Place, store: str) -> Server:
@@ -234,6 +253,16 @@ def _change(before: Tree, old: Path, new: Path | None) -> Change:
     return Change(_mutation(f"moveThing({once}, input: {{{node}, {place}}})"), before, after, old, new)
 
 
+def _restoring(deletion: Change, new: Path) -> Change:
+    """The restore of what was deleted, to its place or another one."""
+    top, old = deletion.before.nodes[deletion.old], deletion.old
+    to = f', to: {{parent: {{path: "{text(new[:-1])}"}}}}, key: "{new[-1]}"' if new != old else ""
+    once = f'idempotencyKey: "{top.id} again at {text(new)}"'
+    field = f'restoreThing({once}, input: {{id: "thing:{top.id}"{to}}})'
+    before = deletion.after
+    return Change(_mutation(field), before, before.restored(deletion.before, old, new), old, new, restored=True)
+
+
 def _mutation(field: str) -> str:
     return f"mutation {{ made: {field} {{ move {{ id state nodes from to }} }} }}"
 
@@ -242,7 +271,7 @@ def watched(
     place: Place, store: str, servers: list[Server], change: Change, chance: random.Random, *, kill: bool
 ) -> Counter[str]:
     """Make a change on the first server, and read from both all the while."""
-    cursor = _end_of_log(servers[0], change.old[0])
+    cursor = _end_of_log(servers[0], change.tree)
     watch = Watch(change, change.questions(cursor), chance.randrange(2**31))
     for server in servers:
         watch.add(server)
@@ -262,6 +291,7 @@ def watched(
     finally:
         watch.close()
     watch.raise_wrong()
+    watch.counts["subtrees restored"] += change.restored
     return watch.counts + _all_after(servers, change, watch)
 
 
@@ -269,7 +299,7 @@ def _begun(server: Server, change: Change) -> dict[str, Any]:
     """The large move in the payload; the mutation is sent again while its result is unknown, as the docs say."""
     answers = (server.ask(change.mutation) for _ in range(10))
     answer = next((one for one in answers if not set(one.codes) & PATIENT), None) or server.ask(change.mutation)
-    expected = (text(change.old), text(change.new), len(change.before.below(change.old)) + 1)
+    expected = (text(change.old), text(change.new), len(change.whole.below(change.old)) + 1)
     made = (answer.json["data"] or {}).get("made")
     move: dict[str, Any] = (made and made["move"]) or {}
     if (move.get("from"), move.get("to"), move.get("nodes")) != expected:
@@ -279,13 +309,11 @@ def _begun(server: Server, change: Change) -> dict[str, Any]:
 
 def _written_meanwhile(server: Server, change: Change, move: str) -> Counter[str]:
     """Writes while the subtree is copied: to the subtree and its new place a CONFLICT, elsewhere as usual."""
-    leaf = change.before.below(change.old)[-1]
+    leaf = change.whole.below(change.old)[-1]
     update = f'updateThing(input: {{node: {{path: "{text(leaf)}"}}, name: "other"}}) {{ node {{ id }} }}'
-    top, away = change.old[0], "V" if change.old[0] != "V" else "T"
-    refused = [
-        update,
-        f'moveThing(input: {{node: {{path: "{top}"}}, to: {{parent: {{path: "{away}"}}}}}}) {{ node {{ id }} }}',
-    ]
+    away = "V" if change.tree != "V" else "T"
+    move_away = f'moveThing(input: {{node: {{path: "{change.tree}"}}, to: {{parent: {{path: "{away}"}}}}}})'
+    refused = [f"{move_away} {{ node {{ id }} }}", *([] if change.restored else [update])]
     if change.new:
         where = f'parent: {{path: "{text(change.new[:-1])}"}}, key: "{change.new[-1]}", name: "x"'
         refused.append(f"createThing(input: {{{where}, attributes: {{box: {{}}}}}}) {{ node {{ id }} }}")
@@ -333,9 +361,13 @@ def _all_after(servers: list[Server], change: Change, watch: Watch) -> Counter[s
         for number in range(0, len(watch.pool), 7):
             watch.compare(server, watch.pool[number : number + 7], time.monotonic() - 1)
             counts["answers after the end"] += 1
-    if change.new is None:
-        leaf = change.before.nodes[change.before.below(change.old)[-1]]
-        gone: Answer = servers[0].ask(f'{{ deletedNode(id: "thing:{leaf.id}") {{ nodeId path }} }}')
-        if gone.data["deletedNode"] is None:
+    if change.new is None or change.restored:
+        leaf = change.whole.nodes[change.whole.below(change.old)[-1]]
+        asked = f'deletedNode(id: "thing:{leaf.id}") {{ nodeId path }} thing(id: "thing:{leaf.id}") {{ revision }}'
+        gone: Answer = servers[0].ask(f"{{ {asked} }}")
+        if (gone.data["deletedNode"] is None) is not change.restored:
             raise Wrong("`deletedNode` finds a node of a large deletion", [change.mutation], leaf.id, gone.json)
+        again = servers[1].ask(change.mutation)
+        if change.restored and (again.json.get("data") or {}).get("made", {}).get("move") is None:
+            raise Wrong("every repetition returns the same payload", [change.mutation] * 2, "its move", again.json)
     return counts

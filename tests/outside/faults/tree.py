@@ -61,6 +61,12 @@ class Tree:
         gone = self.nodes.keys() - kept.keys()
         return Tree(kept, {path: item for path, item in self.former.items() if path not in gone})
 
+    def restored(self, gone: "Tree", old: Path, new: Path) -> "Tree":
+        """This tree after the subtree at `old` of an earlier one has come back at `new`."""
+        back = [(path, item) for path, item in gone.nodes.items() if path[: len(old)] == old]
+        former = {path: item.id for path, item in back if old != new}
+        return Tree({**self.nodes, **{new + path[len(old) :]: item for path, item in back}}, {**self.former, **former})
+
     def lines(self) -> Iterator[dict[str, object]]:
         """The lines of a file that `clade import` reads."""
         for path, item in sorted(self.nodes.items()):

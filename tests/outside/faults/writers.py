@@ -118,6 +118,7 @@ class Writer:
         self._servers = servers
         self._chance = random.Random(seed)
         self.known: dict[str, State] = {}
+        self.gone: dict[str, State] = {}  # deleted nodes
         self.loose: set[str] = set()  # nodes after a mutation whose result is unknown
         self._numbers = iter(range(1_000_000))
 
@@ -205,7 +206,12 @@ class Writer:
             self._chance.shuffle(edits)
             given = ", ".join(f"{{{edit.verb}: {edit.given}}}" for edit in edits)
             return _sent(f"editThings(edits: [{given}]", "nodes", edits)
-        edit = self._edit("create" if len(self.known) < 3 else "")
+        if self.gone and self._chance.random() < 0.15:
+            node = self._chance.choice(sorted(self.gone))
+            path, revision, small = self.gone[node]
+            edit = Edit("restore", f'{{id: "{node}"}}', "RESTORED", node, (path, revision + 1, small))
+        else:
+            edit = self._edit("create" if len(self.known) < 3 else "")
         return _sent(f"{edit.verb}Thing(input: {edit.given}", "node", [edit])
 
     def _edit(self, kind: str = "", node: str = "") -> Edit:
@@ -237,10 +243,12 @@ class Writer:
         for edit in sent.edits:
             if sent.outcome == UNKNOWN:
                 self.loose.add(edit.node)
-            if sent.outcome == UNKNOWN or (sent.outcome == MADE and edit.event == "DELETED"):
+            if sent.outcome != NOT_MADE:
                 self.known.pop(edit.node, None)
-            elif sent.outcome == MADE:
-                self.known[edit.node] = edit.state
+                self.gone.pop(edit.node, None)
+            if sent.outcome == MADE:
+                (self.gone if edit.event == "DELETED" else self.known)[edit.node] = edit.state
+                self.counts["nodes restored"] += edit.event == "RESTORED"
 
 
 def _sent(field: str, payload: str, edits: Sequence[Edit]) -> Sent:

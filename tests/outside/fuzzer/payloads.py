@@ -31,8 +31,10 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
         path = random_.choice(hierarchy["nodes"])["path"]
         given = f'node: {{path: {_text(path)}}}, name: "name {number}"'
         name = f"update{interface}"
+    if number % 5 == 4 and (gone := _deleted(session, interface, path)) is not None:
+        name, given = f"restore{interface}", f"id: {_text(gone)}"
     sent = f"{name}(input: {{{given}}}) {{ node {{ {selection} }} }}"
-    if number % 2:
+    if number % 2 and not name.startswith("restore"):
         # The same in a batch, after which another edit has changed the node once more.
         many = hierarchy["fields"]["listField"]
         verb, name = name.removesuffix(interface), f"edit{many[0].upper()}{many[1:]}"
@@ -61,6 +63,15 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
             break
         time.sleep(0.05)
     return write, Difference("payload", name, PROMISE, {"query": read.query, "data": now}, said.json)
+
+
+def _deleted(session: Session, interface: str, path: str) -> str | None:
+    """The id of the node at a path, which is deleted with its subtree; None if it is damaged, or not there."""
+    given = f"input: {{node: {{path: {_text(path)}}}, policy: CASCADE}}"
+    said = session.client.ask(Document(f"mutation {{ made: delete{interface}({given}) {{ node {{ id }} }} }}"))
+    made = (said.json.get("data") or {}).get("made") or {}
+    session.counts["nodes deleted and restored"] += made.get("node") is not None
+    return made["node"]["id"] if made.get("node") else None
 
 
 def _text(path: str) -> str:

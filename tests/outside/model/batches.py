@@ -11,13 +11,20 @@ from typing import Any
 from tests.outside.model import changes, operations, promises, rules
 from tests.outside.model.fields import OneOf, difference
 from tests.outside.model.rules import Faults
-from tests.outside.model.session import PAYLOAD, Session, check_id, learn_deletion, snapshot, written_at
+from tests.outside.model.session import (
+    PAYLOAD,
+    RANKED_AGAIN,
+    Session,
+    check_id,
+    learn_deletion,
+    snapshot,
+    written_at,
+)
 from tests.outside.model.trees import Node, Trees
 
 Step = dict[str, Any]
 NEW = "new"  # begins the ids of nodes in the copy whose ids the server will choose
 KINDS = ("create",) * 4 + ("update",) * 4 + ("rename", "move", "move", "reorder", "delete")
-RANKED_AGAIN = 40  # siblings at most, so that there is room for another one
 NODES = PAYLOAD.replace("node {", "nodes {", 1)
 
 
@@ -144,9 +151,12 @@ def _rejected(session: Session, step: Step, trial: Trial, errors: list[Any]) -> 
     places = [error.get("edit") for error in errors]
     if not step["edits"] and places == [None]:
         return  # "1 to 100 `edits`"
-    if errors and {error["extensions"]["code"] for error in errors} == {"TOO_LARGE"} and session.place.kind != "sqlite":
-        return
     told = [str(one) for one in trial.faults]
+    others = [error for error in errors if error["extensions"]["code"] != "TOO_LARGE"]
+    if len(others) < len(errors) and session.place.kind != "sqlite":
+        if not all(trial.faults[error["edit"]].allows(error) for error in others if error["edit"] is not None):
+            session.wrong(promises.SEVERAL_FAULTS, told, errors)
+        return
     if errors and {error["extensions"]["code"] for error in errors} == {"TAKEN"}:
         if any(trial.faults) or not trial.has_taken() or any(error["field"][-1] != "sku" for error in errors):
             session.wrong(promises.UNIQUE, told, errors)

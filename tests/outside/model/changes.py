@@ -14,6 +14,10 @@ def make(trees: Trees, step: Step, id: str, at: str) -> None:
         parent = trees.at(step["parent"])
         trees.create(parent["id"] if parent else None, id, step, at)
         return
+    if step["do"] == "restore":
+        parent, key = place_of(trees, step, trees.deleted[id])
+        trees.restore(id, parent["id"] if parent else None, key, at)
+        return
     node = trees.nodes[id]
     match step["do"]:
         case "update" if trees.changed(node, step):
@@ -28,6 +32,12 @@ def make(trees: Trees, step: Step, id: str, at: str) -> None:
             _reorder(trees, node, step)
         case "delete":
             trees.delete(node, step["policy"], at)
+
+
+def place_of(trees: Trees, step: Step, gone: Node) -> tuple[Node | None, str]:
+    """The parent, None for a root, and the key where a step restores a deleted node."""
+    parent = trees.at(step["to"]) if "to" in step else trees.nodes.get(gone["parent"] or "")
+    return parent, step.get("key", gone["key"])
 
 
 def _reorder(trees: Trees, node: Node, step: Step) -> None:

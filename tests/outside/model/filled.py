@@ -26,7 +26,7 @@ def fill(session: Session, step: dict[str, Any]) -> None:
     for number, row in enumerate(rows, 1):
         *above, key = row["path"].split("/")
         parent = session.trees.at("/".join(above)) if above else None
-        values = {name: row[name] for name in ("small", "note", "title", "mark") if name in row}
+        values = {name: row[name] for name in ("small", "note", "title", "mark", "sku") if name in row}
         made = {"key": key, "level": row["level"], "name": row["name"], "values": values, "n": -number}
         id = f"thing:{row['id']}"
         session.trees.create(parent["id"] if parent else None, id, made, times[id])
@@ -41,6 +41,7 @@ def _rows(chance: random.Random) -> list[Row]:
     def add(path: str, level: str, deeper: int) -> None:
         extra = {"BOX": {"small": chance.choice((1, 2, 3))}, "CARD": {"title": "x"}, "SLIP": {"mark": "x"}}[level]
         name = f"Filled {chance.choice('abc')}"
+        extra |= {"sku": f"filled {len(rows)}"} if chance.random() < 0.2 else {}
         rows.append({"path": path, "level": level, "name": name, "id": f"f{len(rows)}", "note": "n" * 300, **extra})
         if level == "BOX" and deeper:
             for number in range(chance.choice((2, 5, 7))):

@@ -23,20 +23,30 @@ ARGUMENTS = {
     "move": ("path", "to"),
     "reorder": ("path", "first", "last", "before", "after"),
     "delete": ("path", "policy"),
+    "restore": ("id", "to", "key"),
 }
 MUTATIONS = {"rename": "move", "reorder": "move"}
 
 
-def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[Step]) -> Step:
-    """An operation, most of the time one that is right."""
+def some_step(
+    chance: random.Random, trees: Trees, number: int, earlier: list[Step], *, of_deletions: bool = False
+) -> Step:
+    """An operation, most of the time one that is right; with `of_deletions` often a deletion or a restore."""
     paths = [trees.path(node) for node in trees.nodes.values()]
     size = len(paths)
     kinds = ["create"] * (9 if size < 12 else 4 if size < 50 else 1)
-    kinds += ["update"] * 3 + ["rename"] * 2 + ["move"] * 3 + ["reorder"] * 2 + ["delete"] * (1 if size < 40 else 4)
+    kinds += ["update"] * 3 + ["rename"] * 2 + ["move"] * 3 + ["reorder"] * 2 + ["delete"] * (2 if size < 40 else 4)
+    kinds += ["restore"] * (3 if trees.deleted else 0)
+    if of_deletions:
+        kinds = [*MAKERS, "create", "move", "rename", *["delete"] * 3, *["restore"] * (6 if trees.deleted else 0)]
     if chance.random() < 0.12 and any("once" in step for step in earlier):
         again = chance.choice([step for step in earlier if "once" in step])
         return {**again, "n": number, "server": chance.randrange(2), **_varied(chance, again)}
-    step = some_edit(chance, trees, number, chance.choice(kinds) if paths else "create")
+    step = some_edit(chance, trees, number, chance.choice(kinds) if paths or of_deletions else "create")
+    if of_deletions and step["do"] == "delete" and chance.random() < 0.7:
+        parents = [trees.path(node) for node in trees.nodes.values() if trees.children(node["id"])]
+        step |= {"path": chance.choice(parents or paths or ["nowhere"]), "policy": "CASCADE"}
+        step.pop("expected", None)
     step["server"] = chance.randrange(2)
     if chance.random() < 0.08:
         step["dry"] = True
@@ -54,8 +64,12 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
 def some_edit(chance: random.Random, trees: Trees, number: int, kind: str) -> Step:
     """An edit of a kind, most of the time one that is right."""
     paths = [trees.path(node) for node in trees.nodes.values()]
+    kind = kind if paths or kind == "restore" else "create"
     step: Step = {"do": kind, "n": number, **MAKERS[kind](chance, trees, paths)}
-    if kind != "create" and chance.random() < 0.15:
+    skus = [one["values"]["sku"] for one in trees.deleted.values() if "sku" in one["values"]]
+    if kind in ("create", "update") and skus and chance.random() < 0.2:
+        step["values"]["sku"] = chance.choice(skus)  # so that its node cannot come back with it
+    if "path" in step and chance.random() < 0.15:
         node = trees.at(step["path"])
         right = node["revision"] if node else 1
         step["expected"] = right if chance.random() < 0.6 else right + chance.choice((-1, 1, 7))
@@ -83,13 +97,15 @@ def _spoiled(chance: random.Random, step: Step) -> Step:
     faults: Step = {"path": "nowhere", "parent": "nowhere/x", "to": "nowhere/y", "name": "", "expected": 99}
     faults["key"] = chance.choice(values.BAD_KEYS)
     given = [part for part in faults if step.get(part) is not None]
-    return {part: faults[part] for part in chance.sample(given, chance.randint(1, len(given)))}
+    return {part: faults[part] for part in chance.sample(given, chance.randint(min(1, len(given)), len(given)))}
 
 
 def _varied(chance: random.Random, step: Step) -> Step:
     """Now and then the same key with other arguments."""
-    if chance.random() < 0.7 or step["do"] not in ("create", "update"):
+    if chance.random() < 0.7 or step["do"] not in ("create", "update", "restore"):
         return {}
+    if step["do"] == "restore":
+        return {"key": f"{step.get('key')} or another"}
     return {"name": f"{step.get('name')} or another"}
 
 
@@ -205,6 +221,25 @@ def _some_delete(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
     return {"path": path, "policy": chance.choice(("REFUSE", "CASCADE", "REPARENT"))}
 
 
+def _some_restore(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
+    """Mostly a node whose former parent is there, often the top of its deletion."""
+    gone = list(trees.deleted.values())
+    ready = [one for one in gone if one["parent"] is None or one["parent"] in trees.nodes]
+    tops = [one for one in ready if one["below"]]
+    pool = chance.choice((tops, ready, ready, gone)) or ready or gone
+    if not pool or chance.random() < 0.05:
+        there = [node["step"] for node in trees.nodes.values()]
+        return {"id": {"of": chance.choice(there)} if there and chance.random() < 0.7 else "thing:nobody"}
+    one = chance.choice(pool)
+    step: Step = {"id": {"of": one["step"]}}
+    boxes = [trees.path(node) for node in trees.nodes.values() if node["level"] == "BOX"]
+    if chance.random() < (0.3 if one in ready else 0.6):
+        step["to"] = None if chance.random() < 0.3 else _some_path(chance, trees, boxes or paths or ["nowhere"])
+    if chance.random() < 0.3:
+        step["key"] = _some_key(chance)
+    return step
+
+
 MAKERS = {
     "create": _some_create,
     "update": _some_update,
@@ -212,6 +247,7 @@ MAKERS = {
     "move": _some_move,
     "reorder": _some_reorder,
     "delete": _some_delete,
+    "restore": _some_restore,
 }
 
 
@@ -233,7 +269,7 @@ def input_of(step: Step, ids: dict[int, str]) -> dict[str, Any]:
     if "level" in step and (step["values"] or step["do"] == "create"):
         sent["attributes"] = {step["level"].lower(): step["values"]}
     if sent.get("id"):
-        sent["id"] = sent_id(step, ids)
+        sent["id"] = sent_id(step, ids) if step["do"] == "create" else f"thing:{sent_id(step, ids)}"
     given: dict[str, Any] = {}
     for name, value in sent.items():
         match name:

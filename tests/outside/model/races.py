@@ -37,7 +37,7 @@ class Client(threading.Thread):
         self.number, self.servers, self.until = number, servers, until
         self.chance = random.Random(f"{seed} {number}")
         self.own: dict[str, Node] = {}
-        self.gone: set[str] = set()
+        self.gone: dict[str, Node] = {}
         self.counts: Counter[str] = Counter()
         self.shown: list[str] = []
         self.failed: BaseException | None = None
@@ -80,7 +80,10 @@ class Client(threading.Thread):
         id = self.chance.choice(sorted(self.own)) if self.own else None
         path = self._path(id) if id else None
         key = f"c{self.number}-{self.chance.randrange(10**9)}"
-        if path is None or dice < 0.4:
+        if self.gone and dice < 0.15:
+            to = self.chance.choice(("", "", f", to: {{parent: {{path: {literal(self.chance.choice(SHARED))}}}}}"))
+            text = f"restoreThing(input: {{id: {literal(self.chance.choice(sorted(self.gone)))}{to}}})"
+        elif path is None or dice < 0.4:
             parent = self.chance.choice((*SHARED, path or "left"))
             text = (
                 f'createThing(input: {{parent: {{path: {literal(parent)}}}, key: "{key}", name: '
@@ -99,9 +102,13 @@ class Client(threading.Thread):
             text = f"deleteThing(input: {{node: {{path: {literal(path)}}}, policy: REPARENT}})"
         data = self._ask(f"mutation {{ made: {text} {picked} }}")["made"]
         self.counts["races: writes" if data else "races: writes that lost"] += 1
+        if data and text.startswith("restore"):
+            gone = self.gone.pop(data["node"]["id"])
+            if (data["node"]["name"], data["node"]["revision"]) != (gone["name"], gone["revision"] + 1):
+                raise Wrong(": ".join(SEEN), self.shown[-30:], gone, data)
+            self.counts["races: restores"] += 1
         if data and text.startswith("delete"):
-            self.gone.add(data["node"]["id"])
-            del self.own[data["node"]["id"]]
+            self.gone[data["node"]["id"]] = self.own.pop(data["node"]["id"])
         elif data:
             self.own[data["node"]["id"]] = data["node"]
 
@@ -200,7 +207,8 @@ def _follow(server: Server, tree: str, built: dict[str, str]) -> None:
             _apply(change, tree, here)
     top = server.ask(f'{{ thing(path: "{tree}") {{ descendants {{ nodes {{ id path }} }} }} }}').data["thing"]
     there = {node["id"]: node["path"] for node in top["descendants"]["nodes"]}
-    # "If it comes from another tree, read it with its subtree": what is below such a node is known by reading only.
+    # "If it comes from another tree, read it with its subtree", and so one that is restored: what is below such a node
+    # is known by reading only.
     brought = tuple(f"{path}/" for id, path in here.items() if id.endswith("\0"))
     here = {id.removesuffix("\0"): path for id, path in here.items()}
     here |= {id: path for id, path in there.items() if path.startswith(brought) and brought}
@@ -212,6 +220,8 @@ def _apply(change: Node, tree: str, here: dict[str, str]) -> None:
     mark = next((each for each in (id, id + "\0") if each in here), None)
     if change["event"] == "CREATED":
         here[id] = change["path"]
+    elif change["event"] == "RESTORED":
+        here[id + "\0"] = change["path"]
     elif change["event"] == "DELETED" and mark:
         del here[mark]
     elif change["event"] == "MOVED":

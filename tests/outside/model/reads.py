@@ -218,7 +218,7 @@ def _deleted(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     id = real_id(read["id"], ids)
     gone = trees.deleted.get(id)
     text = (
-        f"deletedNode(id: {literal(id)}) {{ nodeId path level deletedAt deletedBy "
+        f"deletedNode(id: {literal(id)}) {{ nodeId path level deletedAt deletedBy descendantCount "
         "lastRevision { revision name } history { totalCount nodes { revision name changedAt } } }"
     )
     data: Any = None
@@ -230,6 +230,7 @@ def _deleted(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
             "level": gone["level"],
             "deletedAt": gone["deletedAt"],
             "deletedBy": None,
+            "descendantCount": gone["below"],
             "lastRevision": {part: past[-1][part] for part in ("revision", "name")},
             "history": {
                 "totalCount": len(past),

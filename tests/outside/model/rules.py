@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.outside.model import amounts, values
+from tests.outside.model.changes import place_of
 from tests.outside.model.trees import Node, Trees
 
 Step = dict[str, Any]
@@ -84,6 +85,9 @@ def rules(
     edits unique values are judged at their end.
     """
     faults = Faults()
+    if step["do"] == "restore":
+        _restore_rules(trees, step, f"thing:{sent_id(step, ids)}", faults)
+        return faults
     if "first" in step and "last" in step:
         faults.add("BAD_USER_INPUT")  # by the schema, before anything else of the input is looked at
         return faults
@@ -268,6 +272,49 @@ def _reparent_rules(trees: Trees, node: Node, child: Node, faults: Faults) -> No
     (faults.below if child["key"] != node["key"] else faults.may).extend(found.first)
     if not may_stand(child["level"], above):
         faults.below.append(Fault(("MISPLACED",), ("policy",)))
+
+
+def _restore_rules(trees: Trees, step: Step, id: str, faults: Faults) -> None:
+    gone = trees.deleted.get(id)
+    if gone is None:
+        faults.add("NOT_FOUND", "id")
+    is_key = "key" not in step or _key_rules(step["key"], faults)
+    place = "key" if "key" in step else "to"
+    to = step.get("to")
+    if to is not None and trees.at(to) is None:
+        faults.add("NOT_FOUND", "to")
+        if to.count("/") >= MAX_SEGMENTS - 1 or _is_odd(to, step.get("key") or (gone or {}).get("key", "")):
+            faults.maybe("BAD_PATH")
+    elif "to" not in step and gone is not None and gone["parent"] not in (None, *trees.nodes):
+        faults.add("NOT_FOUND", "to")  # "its parent is deleted as well; restore that first, or give `to`"
+    elif gone is None:
+        if is_key and "key" in step and "to" in step:
+            _place_rules(trees, (trees.at(to), step["key"]), None, faults, "key")
+    else:
+        parent, key = place_of(trees, step, gone)
+        if not may_stand(gone["level"], parent):
+            faults.add("MISPLACED", "to")
+        if is_key:
+            _restored_rules(trees, trees.restored_with(id), parent, key, faults, place)
+
+
+def _restored_rules(trees: Trees, gone: list[Node], parent: Node | None, key: str, faults: Faults, place: str) -> None:
+    """The rules of a place for a deleted node that comes back there with others."""
+    top = [*(trees.keys(parent) if parent else []), values.normal(key)]
+    paths = {gone[0]["id"]: top}
+    for one in gone[1:]:
+        paths[one["id"]] = [*paths[one["parent"]], one["key"]]
+    if len(top) > MAX_SEGMENTS:
+        faults.add("BAD_PATH", place)
+    elif any(len(each) > MAX_SEGMENTS for each in paths.values()):
+        faults.below.append(Fault(("BAD_PATH",), ("to",)))
+    if key in values.ODD_KEYS or any(values.sort_bytes(each) > SAFE_BYTES for each in paths.values()):
+        faults.maybe("BAD_PATH")
+    if is_taken(trees, parent, key, None):
+        faults.add("ALREADY_EXISTS", "key")
+    skus = [values.normal(one["values"]["sku"]) for one in gone if one["values"].get("sku") is not None]
+    if len({*skus}) < len(skus) or any(map(trees.with_sku, skus)):
+        faults.below.append(Fault(("TAKEN",), ("id",)))
 
 
 RULES = {

@@ -45,15 +45,20 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
     """Some steps, each followed by reads; then one of each kind, and a look at everything."""
     if chance.random() < 0.6:
         make(session, {"do": "fill", "seed": chance.randrange(2**31)})
+    of_deletions = chance.random() < 0.5
     for number in range(STEPS):
         if number >= at_least and time.monotonic() > until:
             break
         step = (
             batches.some_batch(chance, session.trees, number, session.ids)
             if chance.random() < 0.15
-            else operations.some_step(chance, session.trees, number, session.steps)
+            else operations.some_step(chance, session.trees, number, session.steps, of_deletions=of_deletions)
         )
+        gone = {**session.trees.deleted}
         make(session, step)
+        if step["do"] in ("restore", "delete"):
+            for read in followed(chance, session.trees, gone):
+                make(session, {**read, "server": chance.randrange(2), "seed": chance.randrange(2**31)})
         for _ in range(chance.choice((0, 1, 1, 2, 4))):
             dice = chance.random()
             if dice < 0.3:
@@ -66,6 +71,20 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
         make(session, step)
     for step in everything(session.trees):
         make(session, {**step, "server": chance.randrange(2), "seed": chance.randrange(2**31)})
+
+
+def followed(chance: random.Random, trees: Trees, gone: dict[str, Any]) -> Iterator[Step]:
+    """Reads of nodes that were deleted or restored just now, of a log, and of what stays deleted."""
+    changed = [{**gone, **trees.deleted, **trees.nodes}[id] for id in sorted(gone.keys() ^ trees.deleted.keys())]
+    others = chance.sample([*trees.deleted.values()], min(1, len(trees.deleted)))
+    for node in (*chance.sample(changed, min(2, len(changed))), *others):
+        yield {"do": "read", "read": "deleted", "id": {"of": node["step"]}, "pick": []}
+        past = {"field": "history", "with": {}, "pick": [{"field": name} for name in fields.REVISION]}
+        pick = [{"field": name} for name in ("path", "revision", "updatedAt", "descendantCount", "key", "name")]
+        yield {"do": "read", "read": "id", "id": {"of": node["step"]}, "pick": [*pick, past]}
+    here = [trees.path(node).split("/")[0] for node in changed if node["id"] in trees.nodes]
+    if tree := next(iter(here or sorted(trees.logs)), None):
+        yield {"do": "feed", "tree": tree}
 
 
 def everything(trees: Trees) -> Iterator[Step]:

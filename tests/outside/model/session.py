@@ -27,7 +27,9 @@ WRITTEN = [
 ]
 WRITTEN += [{"field": name} for name in dict.fromkeys(name for one in ATTRIBUTES.values() for name in one)]
 PAYLOAD = f"node {{ updatedAt changedBy {text_of(WRITTEN)} }} plan {{ nodes transactions writeUnits }}"
-MOVED = "previousParent { id } move { id state }"  # in payloads of moves and deletions alone
+LARGE = "move { id state }"  # in payloads of moves, deletions and restores alone
+MOVED = f"previousParent {{ id }} {LARGE}"
+RANKED_AGAIN = 40  # siblings at most, so that there is room for another one
 HIERARCHIES = "hierarchies { name }"
 
 
@@ -37,8 +39,9 @@ class Session:
     def __init__(self, place: Place, store: str | None = None, servers: int = 2) -> None:
         self.place, self.store = place, store or place.store
         store = self.store
-        settle = {"settle_seconds": "0.2"} if place.kind == "dynamodb" else {}
-        self.servers: list[Server] = [place.server(store, **settle) for _ in range(servers)]
+        # A large move waits for as long as a request may take.
+        brief = {"settle_seconds": "0.2", "request_seconds": "5"} if place.kind == "dynamodb" else {}
+        self.servers: list[Server] = [place.server(store, **brief) for _ in range(servers)]
         self.trees = Trees()
         self.ids: dict[int, str] = {}
         self.steps: list[Step] = []
@@ -58,8 +61,8 @@ class Session:
     def change(self, step: Step) -> None:
         """Make a mutation, and compare its payload, its error and what is remembered of it."""
         self.steps.append(step)
-        has_move = step["do"] not in ("create", "update")
-        text, sent = operations.request(step, f"{PAYLOAD} {MOVED if has_move else ''}", self.ids)
+        more = {"create": "", "update": "", "restore": LARGE}.get(step["do"], MOVED)
+        text, sent = operations.request(step, f"{PAYLOAD} {more}", self.ids)
         self.shown.append(
             f"server {step['server']}: {text.split('{', 1)[1].split('{')[0].strip()} {operations.brief(sent)}"
         )
@@ -71,6 +74,8 @@ class Session:
         self.counts[f"{step['do']}, {'dry run' if step.get('dry') else 'rejected' if payload is None else 'made'}"] += 1
         if step.get("once") in self.once:
             self.repeated(step, payload, errors)
+        elif faults.below and payload and payload.get("move") and step["do"] == "restore":
+            self._undone(step, faults, payload["move"])
         elif faults or payload is None:
             self._rejected(faults, payload, errors)
         elif step.get("dry"):
@@ -93,6 +98,11 @@ class Session:
             nodes = 1 + len(self.trees.descendants(node["id"]))
             if payload["plan"]["nodes"] not in (nodes, 0):
                 self.wrong(promise, nodes, payload)
+        elif step["do"] == "restore":
+            gone = self.trees.restored_with(f"thing:{rules.sent_id(step, self.ids)}")
+            most = gone[0]["below"] + 1 + RANKED_AGAIN  # of those that were deleted with it, some may be elsewhere
+            if not len(gone) <= payload["plan"]["nodes"] <= most:
+                self.wrong(promise, [len(gone), most], payload)
 
     def repeated(self, step: Step, payload: Any, errors: list[Any]) -> None:
         """ "With an `idempotencyKey` … it is made only once, and every repetition returns the same payload." """
@@ -116,28 +126,38 @@ class Session:
             self.wrong(promises.ATOMIC, "a node without errors", body)
         if payload.get("move"):
             self._await_move(step, payload["move"])
-        before = None if step["do"] == "create" else self.trees.at(step["path"])
+        before = self.trees.at(step["path"]) if "path" in step else None
         former = before["parent"] if before else None
         expected = _applied(self, step, node, before)
         found = difference(expected, {name: value for name, value in node.items() if name in expected})
         if found:
             self.wrong(promises.PAYLOAD, f"{found[0]}: {found[1]!r}", found[2])
-        parent = {"id": former} if former and step["do"] != "create" else None
+        parent = {"id": former} if former else None
         if step["do"] in ("move", "delete") and payload["previousParent"] != parent:
             self.wrong(promises.FORMER_PARENT, parent, payload["previousParent"])
         if step.get("once"):
             self.once[step["once"]] = (step, {**expected, "updatedAt": node["updatedAt"]})
         self.learn_places(step)
 
-    def _await_move(self, step: Step, move: Node) -> None:
+    def _undone(self, step: Step, faults: Faults, move: Node) -> None:
+        """A large restore that began although there is a fault of a node below."""
+        move = self._await_move(step, move, "UNDONE")
+        if step.get("dry") or not move["reason"]:
+            self.wrong(promises.LARGE_MOVE, str(faults), move)
+        self.counts["large restores that were undone"] += 1
+
+    def _await_move(self, step: Step, move: Node, state: str = "DONE") -> Node:
         """The end of a large move: "Query it if the mutation returned before the end"."""
         end = time.monotonic() + MOVE_SECONDS
-        self.counts["large moves"] += 1
-        while time.monotonic() < end and move["state"] != "DONE":
+        self.counts["large restores" if step["do"] == "restore" else "large moves"] += 1
+        text = f"{{ move(id: {json.dumps(move['id'])}) {{ id state reason }} }}"
+        move = self.server(step).ask(text).data["move"]
+        while time.monotonic() < end and move["state"] not in ("DONE", "UNDONE"):
             time.sleep(0.2)
-            move = self.server(step).ask(f"{{ move(id: {json.dumps(move['id'])}) {{ id state reason }} }}").data["move"]
-        if move["state"] != "DONE":
-            self.wrong(promises.LARGE_MOVE, "DONE", move)
+            move = self.server(step).ask(text).data["move"]
+        if move["state"] != state:
+            self.wrong(promises.LARGE_MOVE, state, move)
+        return move
 
     def learn_places(self, step: Step) -> None:
         """Where nodes came to among siblings that somebody had reordered; the others have to keep their order."""
@@ -246,10 +266,11 @@ def _applied(session: Session, step: Step, got: Node, before: Node | None) -> No
         changes.make(trees, step, before["id"], "")
         learn_deletion(session, before["id"])
         return written
-    is_new = step["do"] == "create"
-    if is_new:
+    if step["do"] == "create":
         check_id(session, step, got)
-    writes = is_new or (step["do"] == "update" and before and trees.changed(before, step))
+    if step["do"] == "restore" and got["id"] != f"thing:{rules.sent_id(step, session.ids)}":
+        session.wrong(promises.PAYLOAD, step["id"], got)
+    writes = before is None or (step["do"] == "update" and trees.changed(before, step))
     id = got["id"] if before is None else before["id"]
     changes.make(trees, step, id, written_at(session, got) if writes else "")
     return snapshot(session, trees.nodes[id])

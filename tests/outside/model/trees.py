@@ -13,6 +13,7 @@ from tests.outside.model.values import ATTRIBUTES, DEFAULTS, normal, segment, st
 Node = dict[str, Any]
 LEVELS = ("BOX", "CARD", "SLIP")
 NEVER_ROOTS = ("SLIP",)
+CONTENT = ("name", "names", "values")
 
 
 class Trees:
@@ -25,7 +26,12 @@ class Trees:
         # is only that the others keep theirs.
         self.reordered: set[tuple[str | None, str]] = set()
         self.former: dict[str, str] = {}  # paths that nodes have left by a move: the id of the last one
+        # Deleted nodes with `path`, `deletedAt`, `deletion` (a number), `below` (how many were deleted with it and are
+        # below it), `order` (of its siblings and it) and `turn` (of its group) at their deletion.
         self.deleted: dict[str, Node] = {}
+        self.left: dict[str, str] = {}  # paths that nodes have left by their deletion: the id of the last one
+        self.deletions = 0
+        self.turns: dict[tuple[str | None, str], int] = {}  # how often the order of a group was changed by hand
         self.logs: dict[str, list[Node]] = {}
         self.unplaced: dict[tuple[str | None, str], set[str]] = {}
 
@@ -103,7 +109,7 @@ class Trees:
         """Whether an update changes anything: "Each change of a node's name or attributes makes a revision"."""
         copied = copy.deepcopy(node)
         self._content(copied, step, "", with_sums(node, step))
-        return any(copied[part] != node[part] for part in ("name", "names", "values"))
+        return any(copied[part] != node[part] for part in CONTENT)
 
     def _content(self, node: Node, step: Node, at: str, values: Node) -> None:
         if step.get("name") is not None:
@@ -140,7 +146,7 @@ class Trees:
         """A move, or a rename where the parent is the same."""
         source = self.path(node)
         for below in [node, *self.descendants(node["id"])]:
-            self.former[self.path(below)] = below["id"]
+            self._leave(self.path(below), below["id"])
         self.siblings[(node["parent"], node["level"])].remove(node["id"])
         node["parent"], node["key"] = parent, normal(key)
         self._place(node)
@@ -150,6 +156,7 @@ class Trees:
         group = (node["parent"], node["level"])
         self.siblings[group] = order
         self.reordered.add(group)
+        self.turns[group] = self.turns.get(group, 0) + 1
         self._log_move(node, self.path(node), self.path(node))
 
     def delete(self, node: Node, policy: str, at: str) -> None:
@@ -157,6 +164,16 @@ class Trees:
         gone = [node, *self.descendants(node["id"])] if policy != "REPARENT" else [node]
         children = sorted(self.children(node["id"]), key=lambda child: child["key"]) if policy == "REPARENT" else []
         paths = [self.path(below) for below in gone]
+        self.deletions += 1
+        kept = [
+            {
+                "deletion": self.deletions,
+                "below": 0 if policy == "REPARENT" else len(self.descendants(below["id"])),
+                "order": list(self.siblings[(below["parent"], below["level"])]),
+                "turn": self.turns.get((below["parent"], below["level"]), 0),
+            }
+            for below in gone
+        ]
         # "Apply the changes in order": so a child that takes the path of the node moves when that is deleted.
         for child in children:
             if child["key"] != node["key"]:
@@ -165,12 +182,64 @@ class Trees:
         for child in children:
             if child["key"] == node["key"]:
                 self.move(child, node["parent"], child["key"])
-        for below, place in zip(gone, paths, strict=True):
+        for below, place, more in zip(gone, paths, kept, strict=True):
             self.siblings[(below["parent"], below["level"])].remove(below["id"])
-            self.deleted[below["id"]] = {**below, "path": place, "deletedAt": at}
+            self.deleted[below["id"]] = {**below, "path": place, "deletedAt": at, **more}
             self.former.pop(place, None)
+            self.left[place] = below["id"]
         for below in gone:
             del self.nodes[below["id"]]
+
+    def restored_with(self, id: str) -> list[Node]:
+        """A deleted node, and what comes back with it: all that its deletion removed below it, as far as that hangs on
+        what comes back, too.
+        """
+        found = {id: self.deleted[id]}
+        for one in self.deleted.values():  # of each deletion in path order
+            if one["deletion"] == found[id]["deletion"] and one["parent"] in found:
+                found[one["id"]] = one
+        return list(found.values())
+
+    def restore(self, id: str, parent: str | None, key: str, at: str) -> list[Node]:
+        """Bring a deleted node back below a parent, with all that comes back with it."""
+        gone = self.restored_with(id)
+        places = [(one["parent"], one["key"]) for one in gone]
+        for one in gone:
+            del self.deleted[one["id"]]
+            one["parent"], one["key"] = (parent, normal(key)) if one is gone[0] else (one["parent"], one["key"])
+            one["revision"], one["at"] = one["revision"] + 1, at
+            kept = {part: copy.deepcopy(one[part]) for part in (*CONTENT, "revision", "at", "level", "key")}
+            one["history"].append(kept)
+            self.nodes[one["id"]] = one
+        for one, place in zip(gone, places, strict=True):
+            if place == (one["parent"], one["key"]):
+                self._place_again(one)
+            else:
+                self._place(one)
+        for one in gone:
+            path, before = self.path(one), one.pop("path")
+            if path != before and self.left.get(before) == one["id"]:
+                self._leave(before, one["id"])
+            for part in ("deletedAt", "deletion", "below", "order", "turn"):
+                del one[part]
+        self._log(self.path(gone[0]), "RESTORED", gone[0], withDescendants=True)
+        return gone
+
+    def _leave(self, path: str, id: str) -> None:
+        self.former[path] = id
+        self.left.pop(path, None)
+
+    def _place_again(self, node: Node) -> None:
+        """The place of a node that comes back to its parent with its key: its former one, if nobody has moved siblings
+        meanwhile.
+        """
+        group = (node["parent"], node["level"])
+        ids = self.siblings.setdefault(group, [])
+        if group in self.reordered and node["turn"] == self.turns.get(group, 0):
+            ids.append(node["id"])
+            ids.sort(key=node["order"].index)
+        else:
+            self._place(node)
 
     def _place(self, node: Node) -> None:
         group = (node["parent"], node["level"])
@@ -181,6 +250,7 @@ class Trees:
             ids.sort(key=lambda id: self.nodes[id]["key"])
         else:
             self.unplaced.setdefault(group, set()).add(node["id"])
+            self.turns[group] = self.turns.get(group, 0) + 1
 
     # Logs, by the first segment of a path: "A tree is a root with everything below it" (concepts.md)
 
