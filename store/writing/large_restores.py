@@ -72,8 +72,8 @@ class RestoreCopies:
                 await self._copy(page, rewrite)
                 page = []
         await self._copy(page, rewrite)
-        await self._lease.wait(self._timing.settle_seconds)
         await self._count()
+        await self._lease.wait(self._timing.settle_seconds)
 
     async def _tombstones(self, page: Sequence[Item]) -> dict[str, Item]:
         """The tombstones that come back for the copies of a page, by id."""

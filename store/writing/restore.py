@@ -239,7 +239,7 @@ class Restore(Edit):
                 await transaction.take_out(gone, reader)
                 return transaction
         self._check_unique(context.rights, None)
-        transaction.record = rewrite.moved(top.record)
+        transaction.record = replace(rewrite.moved(top.record), updated_at=context.at, changed_by=context.by)
         if gone.below < MAX_CHECKED_NODES:
             await self._check_below(reader, rewrite, top)
         start = (context.now, context.at, context.by)

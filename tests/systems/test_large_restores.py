@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -12,15 +13,16 @@ import pytest
 from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, NotFound
-from store.metadata.moves import MoveState
+from store.metadata.moves import MoveState, MoveTiming
 from store.model.keys import Path, path_of
 from store.model.paths import format_path, parse_path
-from store.model.records import Item, derived_id
+from store.model.records import Change, Item, Put, derived_id
 from store.reading import recent_moves
 from store.transfer.load import LoadResult, load
 from store.writing.create_update import Update
 from store.writing.edit import Named
 from store.writing.move_delete import Delete, Policy
+from store.writing.move_lease import MoveLease
 from store.writing.move_worker import MoveWorker
 from store.writing.restore import Restore
 from store.writing.writer import Writer
@@ -97,6 +99,31 @@ async def ends(store: Store, edit: Any) -> CladeError | None:
 async def resumed(store: Store) -> None:
     await journaled.lapse(store)
     await journaled.resume(store)
+
+
+async def test_indexes_have_time_for_all_that_is_copied_before_the_commit(store: Store, monkeypatch: Any) -> None:
+    before, steps = await plant_deleted(store), list[str]()
+    commit, wait = store.commit, MoveLease.wait
+
+    async def noted(changes: Sequence[Change]) -> None:
+        await commit(changes)
+        nodes = [one for one in changes if isinstance(one, Put) and "tier" in one.item and one.item["id"] in below]
+        move = next((one.item for one in changes if isinstance(one, Put) and one.item["pk"] == "moves"), {})
+        steps.extend(["nodes"] * bool(nodes) + ["the commit"] * (move.get("state") == "SWEEPING"))
+
+    async def waited(lease: MoveLease, seconds: float) -> None:
+        steps.append(f"wait {seconds:g}")
+        await wait(lease, 0)
+
+    below = {one for one, item in before.items() if item["sk"].startswith("#a#")}
+    monkeypatch.setattr(store, "commit", noted)
+    monkeypatch.setattr(MoveLease, "wait", waited)
+    written = await journaled.write(store, restore(TOP), MoveTiming(3.0, 2.0, 5.0, 5.0))
+    last = len(steps) - 1 - steps[::-1].index("nodes")
+    assert steps[0] == "wait 3"
+    assert steps[last + 1 : last + 3] == ["wait 2", "the commit"]
+    (top,) = [item for item in (await invariants.nodes(store, "category")).values() if item["id"] == id_of(TOP)]
+    assert (written.record.revision, written.record.updated_at) == (top["revision"], top["updated_at"])
 
 
 # -- jobs that are killed ----------------------------------------------------------------------------------------------
