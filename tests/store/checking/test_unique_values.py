@@ -640,7 +640,7 @@ async def test_values_that_pass_between_nodes_while_a_check_reads_are_no_finding
 
     for methods in (("get",), ("range",), ("get", "range", "commit")):
         racing = cast(Store, Interrupted(store, *methods, before=edit))
-        for _ in range(3):
+        for _ in range(examples(1, 3)):
             found = await findings(racing)
             assert not [one for one in found if "item" in one or "sku" in one], found
         results = await repaired(racing)

@@ -20,6 +20,7 @@ from store.transfer.moves import scratch_copy
 from store.transfer.rows import ImportPlan, Part, Row
 from store.transfer.unique import check_plan, components
 from tests import invariants
+from tests.selection import examples
 from tests.store.kinds.test_unique import SHOP, SKU, edit, move, update, values
 from tests.stores import Interrupted, ReadRecorder, once
 
@@ -285,7 +286,7 @@ class _Model:
         return found if path == start else []
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(examples(6, 12)))
 async def test_random_permutations_over_trees_lose_and_double_no_value(store: Store, seed: int) -> None:
     made = random.Random(seed)  # noqa: S311
     paths = [f"{tree}/p{number}" for tree in "abc" for number in range(made.randint(1, 5))]
@@ -312,7 +313,7 @@ async def test_random_permutations_over_trees_lose_and_double_no_value(store: St
         assert (again.written, again.rejections) == (0, outcome.rejections)
 
 
-@pytest.mark.parametrize("stop", range(1, 8))
+@pytest.mark.parametrize("stop", range(1, 8, examples(3, 1)))
 async def test_an_import_that_is_killed_leaves_no_value_lost_or_twice(store: Store, stop: int) -> None:
     rows = products({f"{tree}/p{number:02d}": f"{tree}{number}" for tree in "ab" for number in range(40)})
     await imported(store, *rows)
@@ -358,7 +359,7 @@ def _reached(after: dict[str, set[str]], start: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(examples(4, 10)))
 async def test_random_files_land_or_are_rejected_and_again_change_nothing(store: Store, seed: int) -> None:
     made = random.Random(seed)  # noqa: S311
     groups, pool = ["a", "b", "c"], [*"ABCDEFGH"]
