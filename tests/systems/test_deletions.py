@@ -123,7 +123,7 @@ async def edited(store: Store, seed: int, count: int) -> None:
     await invariants.check(store)
 
 
-@settings(max_examples=examples(3, 20))
+@settings(max_examples=examples(2, 20))
 @given(st.integers(0, 1 << 32))
 async def test_each_edit_that_deletes_is_one_deletion(seed: int) -> None:
     async with open_store("sqlite://:memory:") as store:
@@ -160,7 +160,7 @@ async def pruned(store: Store, seed: int, rounds: int) -> None:
     assert len(deletions.made) == rounds
 
 
-@settings(max_examples=examples(3, 20))
+@settings(max_examples=examples(2, 20))
 @given(st.integers(0, 1 << 32))
 async def test_what_an_import_prunes_of_a_tree_is_one_deletion(seed: int) -> None:
     async with open_store("sqlite://:memory:") as store:
