@@ -194,12 +194,9 @@ class Restore(Edit):
 
     async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
         faults, gone, above, hierarchy = FaultList(self.faults), self.gone, [""], self.hierarchy
-        if gone is not None:
-            with faults.collecting("id"):
-                if any(ref.id == gone.deletion for ref in read_set.version(gone.tree).moves):
-                    raise Conflict(
-                        f"{self.node_id} is still being deleted; retry when the move {gone.deletion} has ended."
-                    )
+        if gone is not None and any(ref.id == gone.deletion for ref in read_set.version(gone.tree).moves):
+            text = f"{self.node_id} is still being deleted; retry when the move {gone.deletion} has ended."
+            faults.add(Conflict(text).at("id"))
         if NOWHERE not in (self.path, self.path[:-1]):
             with faults.collecting("to"):
                 if gone is not None:
@@ -215,22 +212,14 @@ class Restore(Edit):
             raise faults.error()
         top = Restored.of(gone, read_set[revision_key(gone.id, gone.revision)])
         rewrite = SubtreeRewrite(gone.former, self.key, above, first_rank(gone.level, last_segment(*self.key)))
-        with faults.collecting("key" if self.key.sk == "#" else "to"):
-            moved = rewrite.moved(top.record)
-        faults.check()
-        transaction = TransactionBuilder(hierarchy, read_set, context, moved)
+        transaction = TransactionBuilder(hierarchy, read_set, context, self._moved(rewrite, top.record))
         if (ranks := await self._ranks(reader, transaction)) is not None:
             rewrite = dataclasses.replace(rewrite, rank=ranks.own)
             transaction.rank_again(ranks.others)
         found = await self._found(reader, context, top)
-        for one in found or [top]:
-            self._check_level(one.record)
         if found is not None:
             redirects = await self._redirects(reader, found)
-            try:
-                records = counted([rewrite.moved(one.record) for one in found])
-            except BadPath as error:  # of a node below
-                raise error.at("to") from None
+            records = counted([self._moved(rewrite, one.record) for one in found])
             if self._fits(reader, transaction, records, len(redirects)):
                 self._check_unique(context.rights, records)
                 records = [replace(one, updated_at=context.at, changed_by=context.by) for one in records]
@@ -239,7 +228,8 @@ class Restore(Edit):
                 await transaction.take_out(gone, reader)
                 return transaction
         self._check_unique(context.rights, None)
-        transaction.record = replace(rewrite.moved(top.record), updated_at=context.at, changed_by=context.by)
+        top_record = rewrite.moved(top.record)
+        transaction.record = replace(top_record, updated_at=context.at, changed_by=context.by)
         if gone.below < MAX_CHECKED_NODES:
             await self._check_below(reader, rewrite, top)
         start = (context.now, context.at, context.by)
@@ -272,65 +262,53 @@ class Restore(Edit):
             return [top]
         if gone.below >= most:
             return None
-        for is_again in (False, True):
-            tombstones = await self._tombstones(reader, gone, most)
-            if tombstones is None or is_whole(reader.store, tombstones, context.now):
-                break
-            if is_again:
-                raise IndexBehind.of(self.node_id)
-            reader.overlay.forget([id_key(one.id) for one in tombstones])
+        for _ in range(2):
+            found = await self._listed(reader, top, most)
+            if found is None or is_whole(reader.store, [one.gone for one in found], context.now):
+                return found
+            reader.overlay.forget([id_key(one.gone.id) for one in found])
             await asyncio.sleep(context.settle_seconds)
-        return None if tombstones is None else [top, *await self._restored(reader, tombstones[1:])]
+        raise IndexBehind.of(self.node_id)
 
-    async def _tombstones(self, reader: Reader, top: Gone, most: int) -> list[Gone] | None:
-        """The tombstones of the node and of all that hangs on it, read strongly, with the last revisions; None where
-        these are more than most, or reading them takes more than a transaction may.
+    async def _listed(self, reader: Reader, top: Restored, most: int) -> list[Restored] | None:
+        """The node and all that the index lists below it; None where these are more than most, or reading them takes
+        more than a transaction may.
         """
         if reader.overlay.is_pending:
             raise NotCombinable
-        listed = list[Gone]()
-        async for item in gone_items(reader.store, top.parent or "", top.key, reader.reads):
+        gone, listed, units = top.gone, list[Gone](), reader.reads.units
+        async for item in gone_items(reader.store, gone.parent or "", gone.key, reader.reads):
             listed.append(decoded(item, Gone))
             if len(listed) > most:
                 return None
-        kept, places, units = {top.id: top}, {top.key}, reader.reads.units
+        found, parents, places = [top], set[str | None]({gone.id}), set[str | None]({gone.key})
         async for some in in_chunks(listed, PAGE_ITEMS):
             keys = [id_key(one.id) for one in some]
-            read_set = await reader.read([], [*keys, *[revision_key(one.id, one.revision) for one in some]])
+            await reader.read([], [*keys, *[revision_key(one.id, one.revision) for one in some]])  # in one request
+            found += await restored(reader, keys, gone.deletion, parents, places)
             if reader.reads.units - units > MAX_READ_UNITS:
                 return None
-            for key in keys:
-                one = gone_of(read_set[key])
-                is_own = one is not None and one.deletion == top.deletion and one.under in kept
-                if one is not None and is_own and one.key not in places:  # an import may prune two nodes of one place
-                    places.add(one.key)
-                    kept[one.id] = one
-        return [*kept.values()]
-
-    async def _restored(self, reader: Reader, tombstones: Sequence[Gone]) -> list[Restored]:
-        """The nodes of these tombstones."""
-        keys = [revision_key(one.id, one.revision) for one in tombstones]
-        read_set = await reader.read([], keys)
-        return [Restored.of(one, read_set[key]) for one, key in zip(tombstones, keys, strict=True)]
+        return found
 
     async def _check_below(self, reader: Reader, rewrite: SubtreeRewrite, top: Restored) -> None:
-        """Raise BadPath where the key of a node does not fit at the new place, Misplaced for an undefined level."""
-        gone, place = top.gone, "key" if self.key.sk == "#" else "to"
+        """Raise the faults of nodes below, by their tombstones alone."""
+        gone = top.gone
         async for item in gone_items(reader.store, gone.parent or "", gone.key, reader.reads):
             key = str(item["rank"])
             above = top.record.above + [""] * (depth_of(key) - top.record.depth)
-            record = replace(top.record, sk=key, above=above, level=str(item["level"]))
-            self._check_level(record)
-            try:
-                rewrite.moved(record)
-            except BadPath as error:
-                raise error.at(place) from None
+            self._moved(rewrite, replace(top.record, sk=key, above=above, level=str(item["level"])))
 
-    def _check_level(self, record: Record) -> None:
-        """Raise Misplaced for a deleted node of a level that the class has no more: it could not be read."""
+    def _moved(self, rewrite: SubtreeRewrite, record: Record) -> Record:
+        """A node at its new place. Raises BadPath where its key does not fit there, and Misplaced for a level that the
+        class has no more: the node could not be read.
+        """
         if record.level not in self.hierarchy.levels:
             text = f"{shorten(record.path_text)} has the level {record.level}, which no class defines any more."
             raise Misplaced(f"{text} Define it again first.").at("id")
+        try:
+            return rewrite.moved(record)
+        except BadPath as error:
+            raise error.at("key" if self.key.sk == "#" else "to") from None
 
     async def _redirects(self, reader: Reader, found: Sequence[Restored]) -> dict[Key, Item | None]:
         """The redirects at the last paths of nodes that come to other ones, by these."""
@@ -353,17 +331,30 @@ class Restore(Edit):
 
     def _check_unique(self, rights: Rights, records: Sequence[Record] | None) -> None:
         """Raise Forbidden where the caller may not set the unique values of these nodes, None for any."""
-        levels = self.hierarchy.levels.values()
-        if records is None:
-            labels = [one.label for level in levels for one in level.unique if not one.disclosed]
-        else:
-            found = {one.level: self.hierarchy.any_level(one.level).unique for one in records}
-            labels = [
-                attribute.label for one in records for attribute in found[one.level]
-                if not attribute.disclosed and attribute.value_in(one.attributes) is not None
-            ]  # fmt: skip
-        if labels:
-            rights.check_unique(self.hierarchy.name, labels[0])
+        unique = [(level.name, one) for level in self.hierarchy.levels.values() for one in level.unique]
+        for level, attribute in unique:
+            values = [attribute.value_in(one.attributes) for one in records or () if one.level == level]
+            if not attribute.disclosed and (records is None or any(one is not None for one in values)):
+                rights.check_unique(self.hierarchy.name, attribute.label)
+
+
+async def restored(
+    reader: Reader, keys: Sequence[Key], deletion: str | None, parents: set[str | None], places: set[str | None]
+) -> list[Restored]:
+    """The nodes of the id records at these keys that are deleted by this deletion, below one of the `parents`, and at
+    none of the `places`, since an import may prune two nodes of one place. Both are extended by them.
+    """
+    read_set, kept = await reader.read([], keys), list[Gone]()
+    for key in keys:
+        one = gone_of(read_set[key])
+        is_own = one is not None and one.deletion == deletion and one.under in parents
+        if one is not None and is_own and one.key not in places:
+            parents.add(one.id)
+            places.add(one.key)
+            kept.append(one)
+    revisions = [revision_key(one.id, one.revision) for one in kept]
+    await reader.read_into(read_set, [], revisions)
+    return [Restored.of(one, read_set[key]) for one, key in zip(kept, revisions, strict=True)]
 
 
 def counted(records: Sequence[Record]) -> list[Record]:

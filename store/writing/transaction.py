@@ -13,7 +13,7 @@ from store.concurrency import in_chunks
 from store.errors import Conflict, TooLarge
 from store.kinds.conditional import Waiting
 from store.kinds.marker import Recipes
-from store.metadata.history import Gone, Removal, line_to, without_child
+from store.metadata.history import Gone, Removal, line_to, with_children
 from store.metadata.moves import Move, new_move_id
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, id_key, path_of
@@ -155,7 +155,7 @@ class TransactionBuilder:
         """
         if gone.under is not None and not self.context.is_dry_run:
             await reader.read_into(self.read_set, [], [key := id_key(gone.under)])
-            self._add(without_child(self.read_set[key], gone))
+            self._add(with_children(self.read_set[key], gone, -1))
 
     async def relocate(
         self, records: Sequence[Record], rewrite: SubtreeRewrite, *, redirects: bool = True, is_logged: bool = True
