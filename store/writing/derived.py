@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import TooLarge, shorten
+from store.errors import TooLarge
 from store.kinds.conditional import Waiting, check_made, conditional_changes, keys_of
 from store.kinds.items import item_changes, located, moved_keys, node_items, removals, removed, taken
 from store.kinds.kind import Located
@@ -363,14 +363,16 @@ class KindChanges:
                 self._change(item_changes(whole, None, node))
                 self.waiting += Waiting.of(whole, removed(record, root.id), node)
 
-    async def restore(self, records: Sequence[Record]) -> None:
+    async def restore(self, records: Sequence[Record], tombstones: Sequence[Gone]) -> None:
         """Write the items of nodes that come back, their top first. Raises NotIndexed."""
         recipes = self._written({record.level for record in records})
-        async for some in in_chunks(list(located(self._ancestors(records[0]), records))):
-            for node in some:
+        nodes = located(self._ancestors(records[0]), records)
+        async for some in in_chunks(list(zip(nodes, tombstones, strict=True))):
+            for node, gone in some:
                 self._check_made(None, node.record)
                 self._change(item_changes(recipes, None, node))
-                self.waiting += Waiting.of(recipes, None, node)
+                former = path_of(*gone.former)
+                self.waiting += [one._replace(former=former) for one in Waiting.of(recipes, None, node)]
 
     def move(self, old: Record, new: Record) -> None:
         """Write the items of a moved node, and if there are nodes below it, what shows where these are.
@@ -527,12 +529,9 @@ class MoveItems:
     def _conditional(self, old: Located | None, new: Located | None) -> Iterable[Change]:
         changes, taken = conditional_changes(Waiting.of(self._recipes, old, new), self._found)
         for one in taken:
-            kind, record, gone = one.waiting.kind, one.waiting.record, self._move.gone
-            if gone is None:
-                raise kind.taken(None, record, one.item, None)
-            former = path_of(*record.key.moved(self._move.source, gone.key))
-            fault = kind.taken(None, record, one.item, None, "change or delete that first")
-            raise fault.of(shorten(format_path(former))).at("id")
+            record, gone = one.waiting.record, self._move.gone
+            former = None if gone is None else path_of(*record.key.moved(self._move.source, gone.key))
+            raise one.waiting.kind.taken(None, record, one.item, None, former)
         return changes.values()
 
     async def _read(self, keys: Sequence[Key]) -> list[Item]:

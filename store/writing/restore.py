@@ -39,7 +39,7 @@ from store.model.keys import (
     revision_key,
 )
 from store.model.records import MAX_BATCH_BYTES, Item, Record, SubtreeRewrite, is_id, size_of
-from store.reading import PAGE_ITEMS, gone_items, index_may_lag
+from store.reading import PAGE_ITEMS, gone_items
 from store.writing.create_update import existing, levels_above, taken
 from store.writing.derived import item_changes_of_removal
 from store.writing.edit import NOWHERE, UNUSABLE, Edit, Places, child_path, touched
@@ -218,18 +218,18 @@ class Restore(Edit):
             transaction.rank_again(ranks.others)
         found = await self._found(reader, context, top)
         if found is not None:
-            redirects = await self._redirects(reader, found)
+            left = [redirect_key(one.gone.former) for one in found] if self.key != gone.former else []
+            await reader.read_into(read_set, [], left)
             records = counted([self._moved(rewrite, one.record) for one in found])
-            if self._fits(reader, transaction, records, len(redirects)):
+            if self._fits(reader, transaction, records, len(left)):
                 self._check_unique(context.rights, records)
                 records = [replace(one, updated_at=context.at, changed_by=context.by) for one in records]
                 transaction.record = records[0]
-                await transaction.restore(records, [one.gone for one in found], redirects)
+                await transaction.restore(records, [one.gone for one in found])
                 await transaction.take_out(gone, reader)
                 return transaction
         self._check_unique(context.rights, None)
-        top_record = rewrite.moved(top.record)
-        transaction.record = replace(top_record, updated_at=context.at, changed_by=context.by)
+        transaction.record = replace(rewrite.moved(top.record), updated_at=context.at, changed_by=context.by)
         if gone.below < MAX_CHECKED_NODES:
             await self._check_below(reader, rewrite, top)
         start = (context.now, context.at, context.by)
@@ -262,12 +262,12 @@ class Restore(Edit):
             return [top]
         if gone.below >= most:
             return None
-        for _ in range(2):
+        for seconds in (context.settle_seconds, 0.0):
             found = await self._listed(reader, top, most)
             if found is None or is_whole(reader.store, [one.gone for one in found], context.now):
                 return found
             reader.overlay.forget([id_key(one.gone.id) for one in found])
-            await asyncio.sleep(context.settle_seconds)
+            await asyncio.sleep(seconds)
         raise IndexBehind.of(self.node_id)
 
     async def _listed(self, reader: Reader, top: Restored, most: int) -> list[Restored] | None:
@@ -309,14 +309,6 @@ class Restore(Edit):
             return rewrite.moved(record)
         except BadPath as error:
             raise error.at("key" if self.key.sk == "#" else "to") from None
-
-    async def _redirects(self, reader: Reader, found: Sequence[Restored]) -> dict[Key, Item | None]:
-        """The redirects at the last paths of nodes that come to other ones, by these."""
-        if self.key == found[0].gone.former:
-            return {}
-        formers = [one.gone.former for one in found]
-        read_set = await reader.read([], map(redirect_key, formers))
-        return {former: read_set[redirect_key(former)] for former in formers}
 
     def _fits(self, reader: Reader, transaction: TransactionBuilder, records: Sequence[Record], redirects: int) -> bool:
         """Whether the nodes fit into one transaction."""
@@ -375,5 +367,5 @@ def is_whole(store: Store, tombstones: Sequence[Gone], now: float) -> bool:
 
 
 def may_lack(store: Store, gone: Gone, now: float) -> bool:
-    """Whether the index may lack a node of the deletion of this one."""
-    return index_may_lag(store) and now - datetime.fromisoformat(gone.deleted).timestamp() <= LAG_SECONDS
+    """Whether an index may lack a node of the deletion of this one: those of an embedded store never do."""
+    return not store.is_embedded and now - datetime.fromisoformat(gone.deleted).timestamp() <= LAG_SECONDS
