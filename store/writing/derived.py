@@ -147,17 +147,11 @@ class TreeChanges:
         self._trees: dict[str, _TreeChange] = {}
         self._ranks: dict[Key, str] = {}
 
-    def create(self, record: Record) -> None:
-        shape = shape_of([record])
-        self._count(record, shape, 1)
-        self._tree(record.pk).shape.update(shape)
-        self._log(Event.CREATED, record)
-
-    def restore(self, top: Record, shape: Counts) -> None:
-        """Note that a deleted subtree comes back."""
+    def add(self, top: Record, shape: Counts, event: Event) -> None:
+        """Note that a subtree is new, or comes back."""
         self._count(top, shape, 1)
         self._tree(top.pk).shape.update(shape)
-        self._log(Event.RESTORED, top)
+        self._log(event, top)
 
     def update(self, new: Record) -> None:
         self._log(Event.UPDATED, new)

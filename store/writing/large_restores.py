@@ -9,24 +9,15 @@ An undone restore removes the copies, and writes the tombstones again that the i
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 from msgspec.structs import replace
 
 from store.engine import ReadUsage, Store
 from store.errors import IndexBehind, NotFound
 from store.kinds.kind import Located
-from store.kinds.lineage import Lineage
-from store.metadata.history import (
-    Gone,
-    deletion_of,
-    former_key,
-    gone_of,
-    redirect_key,
-    was_gone,
-    with_children,
-)
+from store.metadata.history import Gone, deletion_of, former_key, gone_of, redirect_key, was_gone, with_children
 from store.metadata.moves import Deleted, MoveTiming
 from store.model.attributes import Value
 from store.model.keys import Key, id_key, subtree
@@ -37,8 +28,6 @@ from store.writing.move_lease import MoveLease
 from store.writing.reads import Reader
 from store.writing.restore import may_lack, restored
 from store.writing.transaction import Step, in_transactions
-
-T = TypeVar("T")
 
 
 class RestoreCopies:
@@ -112,17 +101,17 @@ class RestoreCopies:
         ]
         redirects = [redirect_key(one.gone.former) for one in nodes] if move.redirects else []
         read_set = await reader.read([], [*page, *redirects])
-        lineages: Mapping[Key, Lineage] = await self._items.lineages(copies)
+        lineages = await self._items.lineages(copies)
         await self._items.read([Located(one, lineages[one.key]) for one in copies if lineages])
         more = await self._with_children(nodes[0].gone, -1) if move.cursor is None else []
 
-        def steps() -> Iterator[Step[Gone]]:
+        def steps() -> Iterator[Step[str]]:
             for copy, (_, gone) in zip(copies, nodes, strict=True):
                 was, redirect = cast(Item, read_set[id_key(gone.id)]), read_set.get(redirect_key(gone.former))
-                yield _step(gone, [*self._items.restored(copy, was, redirect, lineages.get(copy.key)), *more])
+                yield _step(gone.key, [*self._items.restored(copy, was, redirect, lineages.get(copy.key)), *more])
 
         for changes, some in in_transactions(steps(), self._max_changes):
-            await self._lease.write(changes, cursor=some[-1].key, written=self._lease.move.written + len(some))
+            await self._lease.write(changes, cursor=some[-1], written=self._lease.move.written + len(some))
 
     async def _parents(self, reader: Reader, page: Sequence[Key]) -> set[str | None]:
         """The parents of deleted nodes that have copies at the target, and that of the top: another restore may copy a
@@ -160,17 +149,15 @@ class RestoreCopies:
         one = opened.pop()
         if one.kids.total() < one.least:
             raise IndexBehind.of(self._lease.move.top_id)
-        record = one.record
         if opened:
-            opened[-1].kids[record.level] += 1
+            opened[-1].kids[one.record.level] += 1
             opened[-1].below.update(one.below)
-            opened[-1].below[record.level] += 1
-        below = record.below if record.is_root else dict(one.below)
-        counted = replace(record, kids=dict(one.kids), below=below)
-        return [] if (counted.kids, counted.below) == (record.kids, record.below) else [counted]
+            opened[-1].below[one.record.level] += 1
+        counted = replace(one.record, kids=dict(one.kids), below=dict(one.below))
+        return [] if counted == one.record else [counted]
 
     async def _write_counts(self, records: Sequence[Record]) -> None:
-        steps = [_step(one, [Put(one.item())]) for one in records]
+        steps = [_step(one.sk, [Put(one.item())]) for one in records]
         for changes, _ in in_transactions(steps, self._max_changes):
             await self._lease.write(changes)
 
@@ -187,5 +174,5 @@ class _Open:
         self.kids, self.below = Counter[str](), Counter[str]()
 
 
-def _step(subject: T, changes: Sequence[Change]) -> Step[T]:
-    return Step(subject, changes, sum([size_of(one.item) for one in changes if isinstance(one, Put)]))
+def _step(key: str, changes: Sequence[Change]) -> Step[str]:
+    return Step(key, changes, sum([size_of(one.item) for one in changes if isinstance(one, Put)]))

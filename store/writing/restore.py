@@ -239,10 +239,10 @@ class Restore(Edit):
     async def _ranks(self, reader: Reader, transaction: TransactionBuilder) -> Ranks | None:
         """The ranks for the manual position that the node had, which it keeps with its parent and key; else None."""
         gone, record, read_set = self.gone, transaction.record, transaction.read_set
-        above = None if record.is_root else read_set.record(Key(record.pk, parent_sort_key(record.sk)))
-        if gone is None or gone.place is None or last_segment(*gone.former) != last_segment(*record.key):
+        under = next(iter(transaction.line_above(record)), None)
+        if gone is None or gone.place is None or gone.under != under:
             return None
-        if gone.under != (None if above is None else above.id):
+        if last_segment(*gone.former) != last_segment(*record.key):
             return None
         span = KeyRange(Index.BY_PARENT, record.siblings, gone.place, just_after(gone.place))
         found = await reader.store.nodes(span, reader.reads, limit=2)
@@ -258,7 +258,7 @@ class Restore(Edit):
         """
         limit, gone = reader.store.max_commit_changes, top.gone
         most = MAX_NODES if limit is None else limit // 2
-        if gone.deletion is None or not (gone.kids or gone.below):
+        if not (gone.kids or gone.below):
             return [top]
         if gone.below >= most:
             return None

@@ -15,6 +15,7 @@ from store.kinds.conditional import Waiting
 from store.kinds.marker import Recipes
 from store.metadata.history import Gone, Removal, line_to, redirect_key, with_children
 from store.metadata.moves import Move, new_move_id
+from store.metadata.tree_version import Event
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, id_key
 from store.model.records import (
@@ -85,7 +86,7 @@ class TransactionBuilder:
         """Add a new node; `id_when` is the condition for its id record."""
         self._write(record, node_created(record, id_when))
         self._kinds.create(record)
-        self._trees.create(record)
+        self._trees.add(record, shape_of([record]), Event.CREATED)
 
     def update(self, old: Record, new: Record) -> None:
         """Write the next revision of a node's content."""
@@ -139,7 +140,7 @@ class TransactionBuilder:
             self._trees.redirect(tombstones[0].tree)
         await self._kinds.restore(records, tombstones)
         self.ids.update([record.id for record in records])
-        self._trees.restore(top, shape_of(records))
+        self._trees.add(top, shape_of(records), Event.RESTORED)
 
     async def take_out(self, gone: Gone, reader: Reader) -> None:
         """Note in the tombstone of its parent that a node comes back, if that was deleted with it.
@@ -191,7 +192,7 @@ class TransactionBuilder:
         The nodes themselves are copied before, and swept afterwards.
         """
         if move.gone is not None:
-            self._trees.restore(self.record, move.shape)
+            self._trees.add(self.record, move.shape, Event.RESTORED)
             if move.redirects:
                 self._trees.redirect(move.former.pk)  # they lead to the nodes from now on
         elif rewrite is None:
