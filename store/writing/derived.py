@@ -524,7 +524,7 @@ class MoveItems:
         changes, taken = conditional_changes(Waiting.of(self._recipes, old, new), self._found)
         for one in taken:
             record, gone = one.waiting.record, self._move.gone
-            former = None if gone is None else path_of(*record.key.moved(self._move.source, gone.key))
+            former = None if gone is None else path_of(*record.key.moved(self._move.source, gone.former))
             raise one.waiting.kind.taken(None, record, one.item, None, former)
         return changes.values()
 

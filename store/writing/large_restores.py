@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from store.engine import ReadUsage, Store
 from store.errors import IndexBehind, NotFound
 from store.kinds.kind import Located
-from store.metadata.history import Gone, deletion_of, former_key, gone_of, redirect_key, was_gone, with_children
-from store.metadata.moves import Deleted, MoveTiming
+from store.metadata.history import Gone, former_key, gone_of, redirect_key, was_gone, with_children
+from store.metadata.moves import MoveTiming
 from store.model.attributes import Value
 from store.model.keys import Key, id_key, subtree
 from store.model.records import Change, Item, Put, Record, SubtreeRewrite, key_of, size_of
@@ -39,9 +39,8 @@ class RestoreCopies:
         self._items = items
         self._timing = timing
         self._max_changes = max_changes
-        self._gone = cast(Deleted, lease.move.gone)
+        self._gone = cast(Gone, lease.move.gone)
         self._target = cast(Key, lease.move.target)
-        self._deletion = deletion_of({"parent": self._gone.parent})
 
     async def copy(self, above: list[str]) -> None:
         """Copy all nodes below a new parent, to which the levels `above` lead, and count them.
@@ -49,15 +48,15 @@ class RestoreCopies:
         Raises NotFound where the top is not deleted any more, Taken for a value that another node has, BadPath,
         DamagedItem, and IndexBehind.
         """
-        rewrite, page = SubtreeRewrite(self._gone.key, self._target, above, self._gone.rank), list[Key]()
+        rewrite, page = SubtreeRewrite(self._gone.former, self._target, above, self._lease.move.top_rank), list[Key]()
         if self._lease.move.cursor is None:
             await self._lease.wait(self._timing.grace_seconds)
-            await self._copy([id_key(top_id := self._lease.move.top_id)], rewrite)
+            await self._copy([id_key(self._gone.id)], rewrite)
             if self._lease.move.cursor is None:
-                text = f"{top_id} was brought back by its id meanwhile, so there is nothing to restore."
+                text = f"{self._gone.id} was brought back by its id meanwhile, so there is nothing to restore."
                 raise NotFound(text).at("id")
         after = self._lease.move.cursor
-        async for item in gone_items(self._store, self._gone.parent, self._gone.sk, ReadUsage(), after=after):
+        async for item in gone_items(self._store, self._gone.parent or "", self._gone.key, ReadUsage(), after=after):
             page.append(key_of(item))
             if len(page) >= PAGE_ITEMS:
                 await self._copy(page, rewrite)
@@ -72,28 +71,28 @@ class RestoreCopies:
         """
         found = await self._tombstones([str(item["id"]) for item in page])
         changes: dict[str, list[Change]] = {one: [Put(was, {"was": cast(Value, was)})] for one, was in found.items()}
-        if (top := gone_of(found.get(self._lease.move.top_id))) is not None:
-            changes[top.id] += await self._with_children(top, 1)
+        if self._gone.id in changes:
+            changes[self._gone.id] += await self._with_children(1)
         return changes
 
     async def _tombstones(self, ids: Sequence[str]) -> dict[str, Item]:
         """The tombstones that come back for copies with these ids, by id."""
-        found = await self._read(map(id_key, ids))
+        deletion, found = self._gone.deletion, await self._read(map(id_key, ids))
         return {
             node_id: was for node_id, item in zip(ids, found, strict=True)
-            if item is not None and (was := was_gone(item, self._deletion)) and self._target.holds(former_key(item))
+            if item is not None and (was := was_gone(item, deletion)) and self._target.holds(former_key(item))
         }  # fmt: skip
 
-    async def _with_children(self, top: Gone, more: int) -> list[Change]:
+    async def _with_children(self, more: int) -> list[Change]:
         """The change of the id record of the former parent of the top."""
-        (parent,) = await self._read([id_key(top.under or "")])
-        return with_children(parent, top, more)
+        (parent,) = await self._read([id_key(self._gone.under or "")])
+        return with_children(parent, self._gone, more)
 
     async def _copy(self, page: Sequence[Key], rewrite: SubtreeRewrite) -> None:
         """Copy the nodes with tombstones at these keys."""
         reader, move = Reader(self._store, ReadUsage()), self._lease.move
-        parents = await self._parents(reader, page)
-        nodes = await restored(reader, page, self._deletion, parents, {move.cursor})
+        parents = {self._gone.under} if move.cursor is None else await self._parents(reader, page)
+        nodes = await restored(reader, page, self._gone.deletion, parents, {move.cursor})
         if not nodes:
             return
         copies = [
@@ -103,7 +102,7 @@ class RestoreCopies:
         read_set = await reader.read([], [*page, *redirects])
         lineages = await self._items.lineages(copies)
         await self._items.read([Located(one, lineages[one.key]) for one in copies if lineages])
-        more = await self._with_children(nodes[0].gone, -1) if move.cursor is None else []
+        more = await self._with_children(-1) if move.cursor is None else []
 
         def steps() -> Iterator[Step[str]]:
             for copy, (_, gone) in zip(copies, nodes, strict=True):
@@ -114,20 +113,16 @@ class RestoreCopies:
             await self._lease.write(changes, cursor=some[-1], written=self._lease.move.written + len(some))
 
     async def _parents(self, reader: Reader, page: Sequence[Key]) -> set[str | None]:
-        """The parents of deleted nodes that have copies at the target, and that of the top: another restore may copy a
-        part of the same deletion elsewhere.
+        """The parents of deleted nodes that have copies at the target: another restore may copy a part of the same
+        deletion elsewhere.
         """
-        read_set = await reader.read([], page)
-        found = {one.under for key in page if (one := gone_of(read_set[key])) is not None}
-        if self._lease.move.cursor is None:
-            return found
-        return {*await self._tombstones([one for one in found if one is not None])}
+        found = [gone_of(item) for item in (await reader.read([], page)).values()]
+        return {*await self._tombstones([*{one.under for one in found if one is not None and one.under is not None}])}
 
     async def _count(self) -> None:
         """Write the counts of all copies. Raises IndexBehind where one has fewer children than were deleted with it."""
         shape, opened = Counter[str](), list[_Open]()
-        top = gone_of((await self._tombstones([self._lease.move.top_id])).get(self._lease.move.top_id))
-        may_lack_some = top is not None and may_lack(self._store, top, self._store.now())
+        may_lack_some = may_lack(self._store, self._gone, self._store.now())
         async for page in Pages(self._store, subtree(*self._target), ReadUsage()):
             records, changed = list(map(Record.of, page)), list[Record]()
             tombstones = await self._tombstones([one.id for one in records]) if may_lack_some else {}
@@ -148,7 +143,7 @@ class RestoreCopies:
         """The last node with its counts, which are added to those of its parent; none where it has them already."""
         one = opened.pop()
         if one.kids.total() < one.least:
-            raise IndexBehind.of(self._lease.move.top_id)
+            raise IndexBehind.of(self._gone.id)
         if opened:
             opened[-1].kids[one.record.level] += 1
             opened[-1].below.update(one.below)
