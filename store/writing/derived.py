@@ -451,8 +451,7 @@ class MoveItems:
     def __init__(self, store: Store, move: Move, recipes: Recipes) -> None:
         self._store = store
         self._move = move
-        is_whole = move.target is None or move.gone is not None
-        self._recipes = recipes if move.target is None or is_whole else taken(recipes, move.source, move.target)
+        self._recipes = recipes if move.target is None or move.gone else taken(recipes, move.source, move.target)
         self._found: Mapping[Key, Item | None] = {}
 
     async def lineages(self, records: Sequence[Record]) -> Mapping[Key, Lineage]:

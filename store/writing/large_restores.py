@@ -143,7 +143,7 @@ class RestoreCopies:
         """The last node with its counts, which are added to those of its parent; none where it has them already."""
         one = opened.pop()
         if one.kids.total() < one.least:
-            raise IndexBehind.of(self._gone.id)
+            raise IndexBehind(self._gone.id)
         if opened:
             opened[-1].kids[one.record.level] += 1
             opened[-1].below.update(one.below)

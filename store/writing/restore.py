@@ -100,10 +100,6 @@ class Restore(Edit):
 
     # -- places --------------------------------------------------------------------------------------------------------
 
-    @property
-    def _has_place(self) -> bool:
-        return self.to_root or any(one.field == "to" for one in self.names or ())
-
     async def places(self, reader: Reader, rights: Rights) -> Places:
         found, keys = await super().places(reader, rights), dict[str, Key | None]()
         if self.names is None or not is_id(self.hierarchy, self.node_id):
@@ -112,7 +108,8 @@ class Restore(Edit):
         gone = gone_of(record)
         if gone is not None and not self._is_visible(path_of(*gone.former), rights):
             gone = None
-        if gone is not None and gone.under is not None and not self._has_place:
+        has_place = self.to_root or any(one.field == "to" for one in self.names)
+        if gone is not None and gone.under is not None and not has_place:
             item = (await reader.read([], [above := id_key(gone.under)]))[above]
             other = gone_of(item)
             if item is not None and (other is None or self._is_visible(path_of(*other.former), rights)):
@@ -262,13 +259,15 @@ class Restore(Edit):
             return [top]
         if gone.below >= most:
             return None
+        may_lack_some = may_lack(reader.store, gone, context.now)
         for seconds in (context.settle_seconds, 0.0):
             found = await self._listed(reader, top, most)
-            if found is None or is_whole(reader.store, [one.gone for one in found], context.now):
+            kids = Counter([one.gone.under for one in found or ()])
+            if found is None or not may_lack_some or all(kids[one.gone.id] >= one.gone.kids for one in found):
                 return found
             reader.overlay.forget([id_key(one.gone.id) for one in found])
             await asyncio.sleep(seconds)
-        raise IndexBehind.of(self.node_id)
+        raise IndexBehind(self.node_id)
 
     async def _listed(self, reader: Reader, top: Restored, most: int) -> list[Restored] | None:
         """The node and all that the index lists below it; None where these are more than most, or reading them takes
@@ -358,12 +357,6 @@ def counted(records: Sequence[Record]) -> list[Record]:
         below[parent].update(below[one.key])
         below[parent][one.level] += 1
     return [replace(one, kids=dict(kids[one.key]), below=dict(below[one.key])) for one in records]
-
-
-def is_whole(store: Store, tombstones: Sequence[Gone], now: float) -> bool:
-    """Whether each of these has as many children as it says, or may have fewer."""
-    kids = Counter([one.under for one in tombstones[1:]])
-    return not may_lack(store, tombstones[0], now) or all(kids[one.id] >= one.kids for one in tombstones)
 
 
 def may_lack(store: Store, gone: Gone, now: float) -> bool:
