@@ -261,7 +261,7 @@ class Restore(Edit):
             return None
         may_lack_some = may_lack(reader.store, gone, context.now)
         for seconds in (context.settle_seconds, 0.0):
-            found = await self._listed(reader, top, most)
+            found = await self._listed(reader, top)
             kids = Counter([one.gone.under for one in found or ()])
             if found is None or not may_lack_some or all(kids[one.gone.id] >= one.gone.kids for one in found):
                 return found
@@ -269,17 +269,13 @@ class Restore(Edit):
             await asyncio.sleep(seconds)
         raise IndexBehind(self.node_id)
 
-    async def _listed(self, reader: Reader, top: Restored, most: int) -> list[Restored] | None:
-        """The node and all that the index lists below it; None where these are more than most, or reading them takes
-        more than a transaction may.
-        """
+    async def _listed(self, reader: Reader, top: Restored) -> list[Restored] | None:
+        """The node and all that the index lists below it; None where reading them takes more than a transaction may."""
         if reader.overlay.is_pending:
             raise NotCombinable
-        gone, listed, units = top.gone, list[Gone](), reader.reads.units
-        async for item in gone_items(reader.store, gone.parent or "", gone.key, reader.reads):
-            listed.append(decoded(item, Gone))
-            if len(listed) > most:
-                return None
+        gone, units = top.gone, reader.reads.units
+        items = gone_items(reader.store, gone.parent or "", gone.key, reader.reads)
+        listed = [decoded(item, Gone) async for item in items]
         found, parents, places = [top], set[str | None]({gone.id}), set[str | None]({gone.key})
         async for some in in_chunks(listed, PAGE_ITEMS):
             keys = [id_key(one.id) for one in some]
