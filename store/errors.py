@@ -238,10 +238,8 @@ class Unavailable(CladeError):
 class IndexBehind(Unavailable):
     """An index is behind the table, so that not all nodes of a deletion are known."""
 
-    @classmethod
-    def of(cls, node_id: str) -> Self:
-        """The error of the restore of a node."""
-        return cls(f"The index of the table is behind, so not all nodes below {node_id} are known; retry later.")
+    def __init__(self, node_id: str) -> None:
+        super().__init__(f"The index of the table is behind, so not all nodes below {node_id} are known; retry later.")
 
 
 class Uncertain(Unavailable):

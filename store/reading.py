@@ -102,11 +102,6 @@ class Pages:
         return page
 
 
-def index_may_lag(store: Store) -> bool:
-    """Whether the indexes of a store may be behind its table."""
-    return not store.is_embedded
-
-
 async def gone_items(
     store: Store, parent: str, key: str, reads: ReadUsage, *, after: str | None = None
 ) -> AsyncIterator[Item]:

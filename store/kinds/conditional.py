@@ -13,7 +13,7 @@ from store.kinds.kind import Located, NodeKind
 from store.kinds.marker import Marker, Recipes
 from store.kinds.registry import KINDS
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key
+from store.model.keys import Key, Path
 from store.model.records import ABSENT, Change, Delete, Item, Put, Record, key_of
 
 
@@ -21,7 +21,7 @@ class Waiting(NamedTuple):
     """The items of one kind that a node has `before` and `after` a change, which wait for what is stored at their keys.
 
     `record` is the node after it, or before it where it is removed; `edits` are the places of the edits among several
-    that took those `after` it.
+    that took those `after` it. `former` is the last path of a node that is restored.
     """
 
     kind: NodeKind
@@ -29,6 +29,7 @@ class Waiting(NamedTuple):
     before: Mapping[Key, Item]
     after: Mapping[Key, Item]
     edits: Mapping[Key, int] = {}
+    former: Path | None = None
 
     @classmethod
     def of(cls, recipes: Recipes, old: Located | None, new: Located | None) -> "list[Waiting]":

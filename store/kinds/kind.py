@@ -107,9 +107,9 @@ class NodeKind(ABC):
         return None
 
     def taken(
-        self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None, way: str = "choose another"
+        self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None, former: Path | None = None
     ) -> Fault:
-        """The fault of a node whose item another one has, with the path of that, None where that is not told, and the
-        `way` out.
+        """The fault of a node whose item another one has, with the path of that; None where that is not told. `former`
+        is the last path of a node that is restored.
         """
         return AlreadyExists(f"Another node has the {self.name} of {record.id}.")

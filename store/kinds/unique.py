@@ -153,11 +153,14 @@ class UniqueKind(NodeKind):
         return " ".join(_named(hierarchy, record, item)[1:])
 
     def taken(
-        self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None, way: str = "choose another"
+        self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None, former: Path | None = None
     ) -> Taken:
         name, label, text = _named(hierarchy, record, item)
         place = "another node" if holder is None else shorten(format_path(holder))
-        return Taken(f"{text} is the {label} of {place}; {way}.").at("attributes", name)
+        fault = f"{text} is the {label} of {place}"
+        if former is None:
+            return Taken(f"{fault}; choose another.").at("attributes", name)
+        return Taken(f"{shorten(format_path(former))}: {fault}; change or delete that first.").at("id")
 
 
 def given_values(hierarchy: Hierarchy, level: str, values: Mapping[str, Value]) -> list[UniqueValue]:

@@ -233,26 +233,18 @@ def was_gone(item: Item | None, deletion: str | None) -> Item | None:
     return was if isinstance(was, dict) and deletion is not None and deletion_of(was) == deletion else None
 
 
-def without_child(parent: Item | None, gone: Gone) -> list[Change]:
-    """The change of a parent's id record where one child comes back alone that was deleted with it."""
-    return _with_kids(parent, gone, -1)
-
-
-def with_child(parent: Item | None, gone: Gone) -> list[Change]:
-    """The change of a parent's id record where the restore of such a child is undone."""
-    return _with_kids(parent, gone, 1)
-
-
-def _with_kids(parent: Item | None, gone: Gone, more: int) -> list[Change]:
+def with_children(parent: Item | None, gone: Gone, more: int) -> list[Change]:
+    """The change of the id record of the parent of a deleted node, if that was deleted with it, for so many children
+    more: one less where the node comes back alone, one more where that is undone.
+    """
     for found, name in ((parent, "kids"), (was_gone(parent, gone.deletion), "was")):
         if parent is not None and found is not None and deletion_of(found) == gone.deletion is not None:
             kids = found.get("kids")
             if isinstance(kids, int) and kids + more >= 0:
                 changed: Item = {**found, "kids": kids + more}
                 new = changed if name == "kids" else {**parent, "was": cast(Value, changed)}
-                return [
-                    Put(new, {"deleted": parent.get("deleted"), "parent": parent.get("parent"), name: parent[name]})
-                ]
+                when: Condition = {"deleted": parent.get("deleted"), "parent": parent.get("parent"), name: parent[name]}
+                return [Put(new, when)]
     return []
 
 

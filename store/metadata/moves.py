@@ -36,24 +36,9 @@ class MoveState(StrEnum):
     UNDONE = "UNDONE"
 
 
-class Deleted(Struct, frozen=True):
-    """A deleted subtree that is restored: the key of its top at its deletion, the `parent` of the tombstone there, and
-    the `rank` that the top gets.
-    """
-
-    pk: Partition
-    sk: SortKey
-    parent: str
-    rank: str
-
-    @property
-    def key(self) -> Key:
-        return Key(self.pk, self.sk)
-
-
 class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     """A move of the subtree at `source` to `target`; None: a deletion of the subtree. A restore has one key for both:
-    where the subtree comes to; `gone` says where it was.
+    where the subtree comes to; `gone` is the tombstone of its top, which gets `top_rank`.
 
     Of its `nodes`, `written` have been copied, or swept after the commit, up to the sort key `cursor` of the source;
     `shape` counts those copied by level and depth. The process that runs it has the lease until `lease`, in seconds
@@ -82,7 +67,8 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     redirects: bool = True
     is_logged: bool = True
     line: list[str] = []
-    gone: Deleted | None = None
+    gone: Gone | None = None
+    top_rank: str = ""
 
     def __post_init__(self) -> None:
         if (self.to_pk is None) is not (self.to_sk is None):
@@ -113,7 +99,7 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     @property
     def former(self) -> Key:
         """The key of the subtree before: of a restore, at its deletion."""
-        return self.source if self.gone is None else self.gone.key
+        return self.source if self.gone is None else self.gone.former
 
     @property
     def key(self) -> Key:
@@ -177,7 +163,7 @@ def new_move(
         id=move_id, from_pk=top.pk, from_sk=top.sk, to_pk=to_pk, to_sk=to_sk, top_id=top.id, state=MoveState.COPYING,
         nodes=top.subtree_size if gone is None else 1 + gone.below, written=0, epoch=1, lease=now + LEASE_SECONDS,
         started_at=at, changed_by=by, redirects=redirects, is_logged=is_logged,
-        gone=None if gone is None else Deleted(gone.tree, gone.key, gone.parent or "", top.rank),
+        gone=gone, top_rank="" if gone is None else top.rank,
     )  # fmt: skip
 
 

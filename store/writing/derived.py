@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import TooLarge, shorten
+from store.errors import TooLarge
 from store.kinds.conditional import Waiting, check_made, conditional_changes, keys_of
 from store.kinds.items import item_changes, located, moved_keys, node_items, removals, removed, taken
 from store.kinds.kind import Located
@@ -147,17 +147,11 @@ class TreeChanges:
         self._trees: dict[str, _TreeChange] = {}
         self._ranks: dict[Key, str] = {}
 
-    def create(self, record: Record) -> None:
-        shape = shape_of([record])
-        self._count(record, shape, 1)
-        self._tree(record.pk).shape.update(shape)
-        self._log(Event.CREATED, record)
-
-    def restore(self, top: Record, shape: Counts) -> None:
-        """Note that a deleted subtree comes back."""
+    def add(self, top: Record, shape: Counts, event: Event) -> None:
+        """Note that a subtree is new, or comes back."""
         self._count(top, shape, 1)
         self._tree(top.pk).shape.update(shape)
-        self._log(Event.RESTORED, top)
+        self._log(event, top)
 
     def update(self, new: Record) -> None:
         self._log(Event.UPDATED, new)
@@ -363,14 +357,16 @@ class KindChanges:
                 self._change(item_changes(whole, None, node))
                 self.waiting += Waiting.of(whole, removed(record, root.id), node)
 
-    async def restore(self, records: Sequence[Record]) -> None:
+    async def restore(self, records: Sequence[Record], tombstones: Sequence[Gone]) -> None:
         """Write the items of nodes that come back, their top first. Raises NotIndexed."""
         recipes = self._written({record.level for record in records})
-        async for some in in_chunks(list(located(self._ancestors(records[0]), records))):
-            for node in some:
+        nodes = located(self._ancestors(records[0]), records)
+        async for some in in_chunks(list(zip(nodes, tombstones, strict=True))):
+            for node, gone in some:
                 self._check_made(None, node.record)
                 self._change(item_changes(recipes, None, node))
-                self.waiting += Waiting.of(recipes, None, node)
+                former = path_of(*gone.former)
+                self.waiting += [one._replace(former=former) for one in Waiting.of(recipes, None, node)]
 
     def move(self, old: Record, new: Record) -> None:
         """Write the items of a moved node, and if there are nodes below it, what shows where these are.
@@ -455,8 +451,7 @@ class MoveItems:
     def __init__(self, store: Store, move: Move, recipes: Recipes) -> None:
         self._store = store
         self._move = move
-        is_whole = move.target is None or move.gone is not None
-        self._recipes = recipes if move.target is None or is_whole else taken(recipes, move.source, move.target)
+        self._recipes = recipes if move.target is None or move.gone else taken(recipes, move.source, move.target)
         self._found: Mapping[Key, Item | None] = {}
 
     async def lineages(self, records: Sequence[Record]) -> Mapping[Key, Lineage]:
@@ -527,12 +522,9 @@ class MoveItems:
     def _conditional(self, old: Located | None, new: Located | None) -> Iterable[Change]:
         changes, taken = conditional_changes(Waiting.of(self._recipes, old, new), self._found)
         for one in taken:
-            kind, record, gone = one.waiting.kind, one.waiting.record, self._move.gone
-            if gone is None:
-                raise kind.taken(None, record, one.item, None)
-            former = path_of(*record.key.moved(self._move.source, gone.key))
-            fault = kind.taken(None, record, one.item, None, "change or delete that first")
-            raise fault.of(shorten(format_path(former))).at("id")
+            record, gone = one.waiting.record, self._move.gone
+            former = None if gone is None else path_of(*record.key.moved(self._move.source, gone.former))
+            raise one.waiting.kind.taken(None, record, one.item, None, former)
         return changes.values()
 
     async def _read(self, keys: Sequence[Key]) -> list[Item]:

@@ -95,7 +95,7 @@ class MoveJob:
         their places, while a lookup of the same response would see the commit.
         """
         if self.move.gone is not None:
-            return await self._restored().copy()
+            return await self._restored().copy(await self._levels_above(cast(Key, self.move.target)))
         if self.move.cursor is None and (self.move.target is not None or self._recipes):
             await self.lease.wait(self._timing.grace_seconds)
         if self.move.target is None:
@@ -131,11 +131,15 @@ class MoveJob:
     async def _rewrite(self) -> tuple[Record, SubtreeRewrite]:
         """The top of the subtree and the rewrite of keys; neither can change while the move runs."""
         source, target = self.move.source, cast(Key, self.move.target)
-        parent = [] if target.sk == "#" else [Key(target.pk, parent_sort_key(target.sk))]
-        read_set = await self._read([source, *parent])
-        records = [_existing(read_set, key) for key in (source, *parent)]
-        above = [level for record in records[1:] for level in (*record.above, record.level)]
-        return records[0], SubtreeRewrite.of(records[0], target, above)
+        top = _existing(await self._read([source]), source)
+        return top, SubtreeRewrite.of(top, target, await self._levels_above(target))
+
+    async def _levels_above(self, target: Key) -> list[str]:
+        if target.sk == "#":
+            return []
+        key = Key(target.pk, parent_sort_key(target.sk))
+        parent = _existing(await self._read([key]), key)
+        return [*parent.above, parent.level]
 
     async def _commit(self) -> None:
         """Commit the move: readers see the counts, logs and items of kinds of both ends change with its state."""

@@ -39,7 +39,7 @@ from store.model.keys import (
     revision_key,
 )
 from store.model.records import MAX_BATCH_BYTES, Item, Record, SubtreeRewrite, is_id, size_of
-from store.reading import PAGE_ITEMS, gone_items, index_may_lag
+from store.reading import PAGE_ITEMS, gone_items
 from store.writing.create_update import existing, levels_above, taken
 from store.writing.derived import item_changes_of_removal
 from store.writing.edit import NOWHERE, UNUSABLE, Edit, Places, child_path, touched
@@ -100,10 +100,6 @@ class Restore(Edit):
 
     # -- places --------------------------------------------------------------------------------------------------------
 
-    @property
-    def _has_place(self) -> bool:
-        return self.to_root or any(one.field == "to" for one in self.names or ())
-
     async def places(self, reader: Reader, rights: Rights) -> Places:
         found, keys = await super().places(reader, rights), dict[str, Key | None]()
         if self.names is None or not is_id(self.hierarchy, self.node_id):
@@ -112,7 +108,8 @@ class Restore(Edit):
         gone = gone_of(record)
         if gone is not None and not self._is_visible(path_of(*gone.former), rights):
             gone = None
-        if gone is not None and gone.under is not None and not self._has_place:
+        has_place = self.to_root or any(one.field == "to" for one in self.names)
+        if gone is not None and gone.under is not None and not has_place:
             item = (await reader.read([], [above := id_key(gone.under)]))[above]
             other = gone_of(item)
             if item is not None and (other is None or self._is_visible(path_of(*other.former), rights)):
@@ -194,12 +191,9 @@ class Restore(Edit):
 
     async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
         faults, gone, above, hierarchy = FaultList(self.faults), self.gone, [""], self.hierarchy
-        if gone is not None:
-            with faults.collecting("id"):
-                if any(ref.id == gone.deletion for ref in read_set.version(gone.tree).moves):
-                    raise Conflict(
-                        f"{self.node_id} is still being deleted; retry when the move {gone.deletion} has ended."
-                    )
+        if gone is not None and any(ref.id == gone.deletion for ref in read_set.version(gone.tree).moves):
+            text = f"{self.node_id} is still being deleted; retry when the move {gone.deletion} has ended."
+            faults.add(Conflict(text).at("id"))
         if NOWHERE not in (self.path, self.path[:-1]):
             with faults.collecting("to"):
                 if gone is not None:
@@ -215,27 +209,20 @@ class Restore(Edit):
             raise faults.error()
         top = Restored.of(gone, read_set[revision_key(gone.id, gone.revision)])
         rewrite = SubtreeRewrite(gone.former, self.key, above, first_rank(gone.level, last_segment(*self.key)))
-        with faults.collecting("key" if self.key.sk == "#" else "to"):
-            moved = rewrite.moved(top.record)
-        faults.check()
-        transaction = TransactionBuilder(hierarchy, read_set, context, moved)
+        transaction = TransactionBuilder(hierarchy, read_set, context, self._moved(rewrite, top.record))
         if (ranks := await self._ranks(reader, transaction)) is not None:
             rewrite = dataclasses.replace(rewrite, rank=ranks.own)
             transaction.rank_again(ranks.others)
         found = await self._found(reader, context, top)
-        for one in found or [top]:
-            self._check_level(one.record)
         if found is not None:
-            redirects = await self._redirects(reader, found)
-            try:
-                records = counted([rewrite.moved(one.record) for one in found])
-            except BadPath as error:  # of a node below
-                raise error.at("to") from None
-            if self._fits(reader, transaction, records, len(redirects)):
+            left = [redirect_key(one.gone.former) for one in found] if self.key != gone.former else []
+            await reader.read_into(read_set, [], left)
+            records = counted([self._moved(rewrite, one.record) for one in found])
+            if self._fits(reader, transaction, records, len(left)):
                 self._check_unique(context.rights, records)
                 records = [replace(one, updated_at=context.at, changed_by=context.by) for one in records]
                 transaction.record = records[0]
-                await transaction.restore(records, [one.gone for one in found], redirects)
+                await transaction.restore(records, [one.gone for one in found])
                 await transaction.take_out(gone, reader)
                 return transaction
         self._check_unique(context.rights, None)
@@ -249,10 +236,10 @@ class Restore(Edit):
     async def _ranks(self, reader: Reader, transaction: TransactionBuilder) -> Ranks | None:
         """The ranks for the manual position that the node had, which it keeps with its parent and key; else None."""
         gone, record, read_set = self.gone, transaction.record, transaction.read_set
-        above = None if record.is_root else read_set.record(Key(record.pk, parent_sort_key(record.sk)))
-        if gone is None or gone.place is None or last_segment(*gone.former) != last_segment(*record.key):
+        under = next(iter(transaction.line_above(record)), None)
+        if gone is None or gone.place is None or gone.under != under:
             return None
-        if gone.under != (None if above is None else above.id):
+        if last_segment(*gone.former) != last_segment(*record.key):
             return None
         span = KeyRange(Index.BY_PARENT, record.siblings, gone.place, just_after(gone.place))
         found = await reader.store.nodes(span, reader.reads, limit=2)
@@ -268,77 +255,55 @@ class Restore(Edit):
         """
         limit, gone = reader.store.max_commit_changes, top.gone
         most = MAX_NODES if limit is None else limit // 2
-        if gone.deletion is None or not (gone.kids or gone.below):
+        if not (gone.kids or gone.below):
             return [top]
         if gone.below >= most:
             return None
-        for is_again in (False, True):
-            tombstones = await self._tombstones(reader, gone, most)
-            if tombstones is None or is_whole(reader.store, tombstones, context.now):
-                break
-            if is_again:
-                raise IndexBehind.of(self.node_id)
-            reader.overlay.forget([id_key(one.id) for one in tombstones])
-            await asyncio.sleep(context.settle_seconds)
-        return None if tombstones is None else [top, *await self._restored(reader, tombstones[1:])]
+        may_lack_some = may_lack(reader.store, gone, context.now)
+        for seconds in (context.settle_seconds, 0.0):
+            found = await self._listed(reader, top)
+            kids = Counter([one.gone.under for one in found or ()])
+            if found is None or not may_lack_some or all(kids[one.gone.id] >= one.gone.kids for one in found):
+                return found
+            reader.overlay.forget([id_key(one.gone.id) for one in found])
+            await asyncio.sleep(seconds)
+        raise IndexBehind(self.node_id)
 
-    async def _tombstones(self, reader: Reader, top: Gone, most: int) -> list[Gone] | None:
-        """The tombstones of the node and of all that hangs on it, read strongly, with the last revisions; None where
-        these are more than most, or reading them takes more than a transaction may.
-        """
+    async def _listed(self, reader: Reader, top: Restored) -> list[Restored] | None:
+        """The node and all that the index lists below it; None where reading them takes more than a transaction may."""
         if reader.overlay.is_pending:
             raise NotCombinable
-        listed = list[Gone]()
-        async for item in gone_items(reader.store, top.parent or "", top.key, reader.reads):
-            listed.append(decoded(item, Gone))
-            if len(listed) > most:
-                return None
-        kept, places, units = {top.id: top}, {top.key}, reader.reads.units
+        gone, units = top.gone, reader.reads.units
+        items = gone_items(reader.store, gone.parent or "", gone.key, reader.reads)
+        listed = [decoded(item, Gone) async for item in items]
+        found, parents, places = [top], set[str | None]({gone.id}), set[str | None]({gone.key})
         async for some in in_chunks(listed, PAGE_ITEMS):
             keys = [id_key(one.id) for one in some]
-            read_set = await reader.read([], [*keys, *[revision_key(one.id, one.revision) for one in some]])
+            await reader.read([], [*keys, *[revision_key(one.id, one.revision) for one in some]])  # in one request
+            found += await restored(reader, keys, gone.deletion, parents, places)
             if reader.reads.units - units > MAX_READ_UNITS:
                 return None
-            for key in keys:
-                one = gone_of(read_set[key])
-                is_own = one is not None and one.deletion == top.deletion and one.under in kept
-                if one is not None and is_own and one.key not in places:  # an import may prune two nodes of one place
-                    places.add(one.key)
-                    kept[one.id] = one
-        return [*kept.values()]
-
-    async def _restored(self, reader: Reader, tombstones: Sequence[Gone]) -> list[Restored]:
-        """The nodes of these tombstones."""
-        keys = [revision_key(one.id, one.revision) for one in tombstones]
-        read_set = await reader.read([], keys)
-        return [Restored.of(one, read_set[key]) for one, key in zip(tombstones, keys, strict=True)]
+        return found
 
     async def _check_below(self, reader: Reader, rewrite: SubtreeRewrite, top: Restored) -> None:
-        """Raise BadPath where the key of a node does not fit at the new place, Misplaced for an undefined level."""
-        gone, place = top.gone, "key" if self.key.sk == "#" else "to"
+        """Raise the faults of nodes below, by their tombstones alone."""
+        gone = top.gone
         async for item in gone_items(reader.store, gone.parent or "", gone.key, reader.reads):
             key = str(item["rank"])
             above = top.record.above + [""] * (depth_of(key) - top.record.depth)
-            record = replace(top.record, sk=key, above=above, level=str(item["level"]))
-            self._check_level(record)
-            try:
-                rewrite.moved(record)
-            except BadPath as error:
-                raise error.at(place) from None
+            self._moved(rewrite, replace(top.record, sk=key, above=above, level=str(item["level"])))
 
-    def _check_level(self, record: Record) -> None:
-        """Raise Misplaced for a deleted node of a level that the class has no more: it could not be read."""
+    def _moved(self, rewrite: SubtreeRewrite, record: Record) -> Record:
+        """A node at its new place. Raises BadPath where its key does not fit there, and Misplaced for a level that the
+        class has no more: the node could not be read.
+        """
         if record.level not in self.hierarchy.levels:
             text = f"{shorten(record.path_text)} has the level {record.level}, which no class defines any more."
             raise Misplaced(f"{text} Define it again first.").at("id")
-
-    async def _redirects(self, reader: Reader, found: Sequence[Restored]) -> dict[Key, Item | None]:
-        """The redirects at the last paths of nodes that come to other ones, by these."""
-        if self.key == found[0].gone.former:
-            return {}
-        formers = [one.gone.former for one in found]
-        read_set = await reader.read([], map(redirect_key, formers))
-        return {former: read_set[redirect_key(former)] for former in formers}
+        try:
+            return rewrite.moved(record)
+        except BadPath as error:
+            raise error.at("key" if self.key.sk == "#" else "to") from None
 
     def _fits(self, reader: Reader, transaction: TransactionBuilder, records: Sequence[Record], redirects: int) -> bool:
         """Whether the nodes fit into one transaction."""
@@ -353,17 +318,30 @@ class Restore(Edit):
 
     def _check_unique(self, rights: Rights, records: Sequence[Record] | None) -> None:
         """Raise Forbidden where the caller may not set the unique values of these nodes, None for any."""
-        levels = self.hierarchy.levels.values()
-        if records is None:
-            labels = [one.label for level in levels for one in level.unique if not one.disclosed]
-        else:
-            found = {one.level: self.hierarchy.any_level(one.level).unique for one in records}
-            labels = [
-                attribute.label for one in records for attribute in found[one.level]
-                if not attribute.disclosed and attribute.value_in(one.attributes) is not None
-            ]  # fmt: skip
-        if labels:
-            rights.check_unique(self.hierarchy.name, labels[0])
+        unique = [(level.name, one) for level in self.hierarchy.levels.values() for one in level.unique]
+        for level, attribute in unique:
+            values = [attribute.value_in(one.attributes) for one in records or () if one.level == level]
+            if not attribute.disclosed and (records is None or any(one is not None for one in values)):
+                rights.check_unique(self.hierarchy.name, attribute.label)
+
+
+async def restored(
+    reader: Reader, keys: Sequence[Key], deletion: str | None, parents: set[str | None], places: set[str | None]
+) -> list[Restored]:
+    """The nodes of the id records at these keys that are deleted by this deletion, below one of the `parents`, and at
+    none of the `places`, since an import may prune two nodes of one place. Both are extended by them.
+    """
+    read_set, kept = await reader.read([], keys), list[Gone]()
+    for key in keys:
+        one = gone_of(read_set[key])
+        is_own = one is not None and one.deletion == deletion and one.under in parents
+        if one is not None and is_own and one.key not in places:
+            parents.add(one.id)
+            places.add(one.key)
+            kept.append(one)
+    revisions = [revision_key(one.id, one.revision) for one in kept]
+    await reader.read_into(read_set, [], revisions)
+    return [Restored.of(one, read_set[key]) for one, key in zip(kept, revisions, strict=True)]
 
 
 def counted(records: Sequence[Record]) -> list[Record]:
@@ -377,12 +355,6 @@ def counted(records: Sequence[Record]) -> list[Record]:
     return [replace(one, kids=dict(kids[one.key]), below=dict(below[one.key])) for one in records]
 
 
-def is_whole(store: Store, tombstones: Sequence[Gone], now: float) -> bool:
-    """Whether each of these has as many children as it says, or may have fewer."""
-    kids = Counter([one.under for one in tombstones[1:]])
-    return not may_lack(store, tombstones[0], now) or all(kids[one.id] >= one.kids for one in tombstones)
-
-
 def may_lack(store: Store, gone: Gone, now: float) -> bool:
-    """Whether the index may lack a node of the deletion of this one."""
-    return index_may_lag(store) and now - datetime.fromisoformat(gone.deleted).timestamp() <= LAG_SECONDS
+    """Whether an index may lack a node of the deletion of this one: those of an embedded store never do."""
+    return not store.is_embedded and now - datetime.fromisoformat(gone.deleted).timestamp() <= LAG_SECONDS

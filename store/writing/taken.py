@@ -1,37 +1,29 @@
 """Taken items: the changes of kinds with conditions in an edit, and its faults where other nodes have such items."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from store.errors import Conflict, Fault, FaultList, NotFound, shorten
+from store.errors import Conflict, Fault, FaultList, NotFound
 from store.kinds.conditional import Taken, Waiting, conditional_changes, keys_of
 from store.metadata.history import current_key
 from store.metadata.tree_version import ActiveMoveRef
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, id_key, path_of
-from store.model.paths import format_path
 from store.model.records import Change, key_of
 from store.reading import active_moves
 from store.writing.reads import Reader, WriteContext
 
 
 async def settled(
-    waiting: Sequence[Waiting],
-    hierarchy: Hierarchy | None,
-    reader: Reader,
-    context: WriteContext,
-    former: Mapping[str, Path] = {},
+    waiting: Sequence[Waiting], hierarchy: Hierarchy | None, reader: Reader, context: WriteContext
 ) -> dict[Key, Change]:
-    """The changes of what is waiting, for which is read what is stored. Raises the faults where others have items.
-
-    `former` are the last paths of nodes that are restored, by id.
-    """
+    """The changes of what is waiting, for which is read what is stored. Raises the faults where others have items."""
     if not waiting:
         return {}
     changes, taken = conditional_changes(waiting, await reader.read([], keys_of(waiting)))
     if taken:
         places = await _places(dict.fromkeys([one.holder for one in taken]), reader)
-        faults = [_fault(one, hierarchy, *places[one.holder], context, former) for one in taken]
+        faults = [_fault(one, hierarchy, *places[one.holder], context) for one in taken]
         FaultList(sorted(faults, key=lambda one: (one.edit or 0, one.field))).check()
     return changes
 
@@ -50,12 +42,7 @@ async def _places(ids: Iterable[str], reader: Reader) -> dict[str, tuple[Key | N
 
 
 def _fault(
-    one: Taken,
-    hierarchy: Hierarchy | None,
-    place: Key | None,
-    hiding: ActiveMoveRef | None,
-    context: WriteContext,
-    former: Mapping[str, Path],
+    one: Taken, hierarchy: Hierarchy | None, place: Key | None, hiding: ActiveMoveRef | None, context: WriteContext
 ) -> Fault:
     """The fault of a node: a move that hides the holder is a conflict for whoever may read where it is."""
     path: Path | None = None
@@ -63,12 +50,8 @@ def _fault(
         with suppress(NotFound):
             context.rights.check_visible(one.waiting.record.hierarchy, path_of(*place))
             path = path_of(*place)
-    record, is_restored = one.waiting.record, one.waiting.record.id in former
-    how = ["change or delete that first"] if is_restored else []
-    fault = one.waiting.kind.taken(hierarchy, record, one.item, path, *how)
+    fault = one.waiting.kind.taken(hierarchy, one.waiting.record, one.item, path, one.waiting.former)
     if place is not None and path is not None and hiding is not None:
         fault = Conflict(hiding.refusal(place)).at(*fault.field)
-    if is_restored:
-        fault = fault.of(shorten(format_path(former[record.id]))).at("id")
     fault.edit = one.waiting.edits.get(key_of(one.item))
     return fault

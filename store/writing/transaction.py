@@ -4,7 +4,7 @@ Nothing is read or written here, so a dry run is a transaction that is not commi
 nodes is added by `store/writing/derived.py`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -13,10 +13,11 @@ from store.concurrency import in_chunks
 from store.errors import Conflict, TooLarge
 from store.kinds.conditional import Waiting
 from store.kinds.marker import Recipes
-from store.metadata.history import Gone, Removal, line_to, without_child
+from store.metadata.history import Gone, Removal, line_to, redirect_key, with_children
 from store.metadata.moves import Move, new_move_id
+from store.metadata.tree_version import Event
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, Path, ancestor_keys, id_key, path_of
+from store.model.keys import Key, Path, ancestor_keys, id_key
 from store.model.records import (
     ABSENT,
     MAX_BATCH_BYTES,
@@ -25,7 +26,6 @@ from store.model.records import (
     Condition,
     Counts,
     Delete,
-    Item,
     Put,
     Record,
     SubtreeRewrite,
@@ -76,7 +76,6 @@ class TransactionBuilder:
         self.is_gone = False
         self.ids: set[str] = set()
         self.move: Move | None = None
-        self._former: dict[str, Path] = {}  # the last paths of nodes that come back
         self._changes: dict[Key, Change] = {}
         self._trees = TreeChanges(read_set, context)
         self._kinds = KindChanges(record.hierarchy, hierarchy, read_set, context)
@@ -87,7 +86,7 @@ class TransactionBuilder:
         """Add a new node; `id_when` is the condition for its id record."""
         self._write(record, node_created(record, id_when))
         self._kinds.create(record)
-        self._trees.create(record)
+        self._trees.add(record, shape_of([record]), Event.CREATED)
 
     def update(self, old: Record, new: Record) -> None:
         """Write the next revision of a node's content."""
@@ -130,23 +129,18 @@ class TransactionBuilder:
         found = [self.read_set.record(key) for key in ancestor_keys(top.key)[-1:]]
         return ["" if one is None else one.id for one in found]  # where the table is damaged there is no parent
 
-    async def restore(
-        self, records: Sequence[Record], tombstones: Sequence[Gone], redirects: Mapping[Key, Item | None]
-    ) -> None:
-        """Bring back a deleted node and all below it, its own record first; `redirects` are those at their last paths,
-        of nodes that come to other ones.
-        """
+    async def restore(self, records: Sequence[Record], tombstones: Sequence[Gone]) -> None:
+        """Bring back a deleted node and all below it, its own record first."""
         top = records[0]
         self.read_set.check_not_moving(top.key, with_subtrees=True)
         async for some in in_chunks(list(zip(records, tombstones, strict=True))):
             for record, gone in some:
-                self._add(node_restored(record, gone, redirects.get(gone.former)))
-        if redirects:
+                self._add(node_restored(record, gone, self.read_set.get(redirect_key(gone.former))))
+        if top.key != tombstones[0].former:
             self._trees.redirect(tombstones[0].tree)
-        await self._kinds.restore(records)
-        self._former = {record.id: path_of(*gone.former) for record, gone in zip(records, tombstones, strict=True)}
+        await self._kinds.restore(records, tombstones)
         self.ids.update([record.id for record in records])
-        self._trees.restore(top, shape_of(records))
+        self._trees.add(top, shape_of(records), Event.RESTORED)
 
     async def take_out(self, gone: Gone, reader: Reader) -> None:
         """Note in the tombstone of its parent that a node comes back, if that was deleted with it.
@@ -155,7 +149,7 @@ class TransactionBuilder:
         """
         if gone.under is not None and not self.context.is_dry_run:
             await reader.read_into(self.read_set, [], [key := id_key(gone.under)])
-            self._add(without_child(self.read_set[key], gone))
+            self._add(with_children(self.read_set[key], gone, -1))
 
     async def relocate(
         self, records: Sequence[Record], rewrite: SubtreeRewrite, *, redirects: bool = True, is_logged: bool = True
@@ -198,7 +192,7 @@ class TransactionBuilder:
         The nodes themselves are copied before, and swept afterwards.
         """
         if move.gone is not None:
-            self._trees.restore(self.record, move.shape)
+            self._trees.add(self.record, move.shape, Event.RESTORED)
             if move.redirects:
                 self._trees.redirect(move.former.pk)  # they lead to the nodes from now on
         elif rewrite is None:
@@ -213,7 +207,7 @@ class TransactionBuilder:
 
     async def settle(self, reader: Reader) -> None:
         """Add the changes of what is waiting. Raises a Fault, or Faults, for items that other nodes have."""
-        found = await settled(self._kinds.waiting, self._hierarchy, reader, self.context, self._former)
+        found = await settled(self._kinds.waiting, self._hierarchy, reader, self.context)
         self._kinds.changes |= found
         self._kinds.waiting = []
 
