@@ -55,7 +55,7 @@ class ByAncestors:
         kept, lost = found
         if lost:
             # Where one of them is now shows where the others below the same parent are.
-            below = {parent_sort_key(item.at): item for item in lost}
+            below = {parent_sort_key(item.at) if item.at.count("#") > 1 else item.at: item for item in lost}
             some = list(below.values())[:MAX_LOST]
             await pointed_nodes(self._request, self._hierarchy.name, some, set(), is_strong=is_strong)
             kept, _ = await self._found(scope, items, is_strong=is_strong) or (kept, lost)

@@ -79,8 +79,15 @@ def present_key(cache: PageCache, key: Key) -> Key:
 
 
 def _learn(cache: PageCache, former: Key, present: Key) -> None:
-    """Remember that a node is at another key than its search item says, and so are all below the same ancestor."""
-    while former.sk != "#" and present.sk != "#" and last_segment(*former) == last_segment(*present):
-        former, present = [Key(key.pk, parent_sort_key(key.sk)) for key in (former, present)]
-    if former != present:
-        cache.put_hint(("former", former), present)
+    """Remember that a node is at another key than its search item says, and so are all below the same ancestor. One
+    that is where its item says shows that its siblings are, too, where another node was before.
+    """
+    while "#" not in (former.sk, present.sk) and last_segment(*former) == last_segment(*present):
+        above = [Key(key.pk, parent_sort_key(key.sk)) for key in (former, present)]
+        is_there = former == present
+        if above[0].holds(above[1]) and not is_there:
+            break  # nothing is below itself
+        former, present = above
+        if is_there:
+            break
+    cache.put_hint(("former", former), present)
