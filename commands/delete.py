@@ -69,7 +69,7 @@ def delete(
     """
     definition, url = hierarchy_named(hierarchy), store_url(store)
     if is_list and node_id is None and by is None:
-        return list_deletions(url, definition, None if path is None else parse_path(path), as_json=as_json)
+        return list_deletions(store, definition, None if path is None else parse_path(path), as_json=as_json)
     if is_list or [path, node_id, by].count(None) != 2:
         raise typer.BadParameter("give either the path of the node, or --id, or --by.", param_hint="PATH")
     place, children = None if path is None else parse_path(path), Policy(policy)
@@ -91,7 +91,7 @@ def delete(
         return print_json({**shown, "dryRun": dry_run, "deleted": deleted})
     say(f"{'would be ' if dry_run else ''}deleted: {nodes}")
     if not dry_run:
-        say(f"To undo this: {restoring(definition, [bare_id])}")
+        say(f"To undo this: {restoring(definition, [bare_id], store)}")
 
 
 async def _path_of(store: Store, hierarchy: Hierarchy, node_id: str | None, by: str | None) -> Path:

@@ -71,7 +71,7 @@ def restore_nodes(
             done += 1
 
     def progress(state: str, note: str = "") -> str:
-        rest = restoring(definition, bare[done:]) + ("" if to is None else f" --to {shlex.quote(to)}")
+        rest = restoring(definition, bare[done:], store) + ("" if to is None else f" --to {shlex.quote(to)}")
         return f"{state}: {done:,} of {quantity(len(bare), 'id')} restored. {note}To go on: {rest}"
 
     try:
@@ -85,15 +85,18 @@ def restore_nodes(
         raise
 
 
-def restoring(hierarchy: Hierarchy, bare_ids: Sequence[str]) -> str:
-    """The command that restores nodes by their ids, which have the prefix where they would be options without."""
+def restoring(hierarchy: Hierarchy, bare_ids: Sequence[str], store: str | None) -> str:
+    """The command that restores nodes by their ids, which have the prefix where they would be options without, in the
+    store that was given as an option.
+    """
     ids = [f"{hierarchy.name}:{one}" if one.startswith("-") else one for one in bare_ids]
-    return shlex.join(["clade", "restore-nodes", hierarchy.name, *ids])
+    options = [] if store is None else ["--store", store]
+    return shlex.join(["clade", "restore-nodes", hierarchy.name, *ids, *options])
 
 
-def list_deletions(url: str, hierarchy: Hierarchy, path: Path | None, *, as_json: bool) -> None:
+def list_deletions(store_option: str | None, hierarchy: Hierarchy, path: Path | None, *, as_json: bool) -> None:
     """Print the deletions of a tree, or of all trees, that can be restored, the newest first."""
-    found = with_store(opened(url), lambda store: _deletions(store, hierarchy, path))
+    found = with_store(opened(store_url(store_option)), lambda store: _deletions(store, hierarchy, path))
     rows = [
         (one.deleted, one.deleted_by or "", format_path(path_of(*one.former)), one.id.partition(":")[2], 1 + one.below)
         for one in found
@@ -103,7 +106,7 @@ def list_deletions(url: str, hierarchy: Hierarchy, path: Path | None, *, as_json
             print_json({"deletedAt": at, "deletedBy": by or None, "path": place, "id": node_id, "nodes": nodes})
     elif rows:
         print_table(("deleted", "by", "path", "id", "nodes"), [(*texts, f"{nodes:,}") for *texts, nodes in rows])
-        say(f"To undo the newest: {restoring(hierarchy, [rows[0][3]])}", err=True)
+        say(f"To undo the newest: {restoring(hierarchy, [rows[0][3]], store_option)}", err=True)
     else:
         say("There is no deletion of the last 90 days that can be restored.", err=True)
 

@@ -18,7 +18,17 @@ from typing import Any, NamedTuple
 import orjson
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import CHECK_HINT, MAX_FAULTS, CladeError, DamagedItem, NotIndexed, Rule, Unavailable, Uncertain
+from store.errors import (
+    CHECK_HINT,
+    MAX_FAULTS,
+    CladeError,
+    DamagedItem,
+    IndexBehind,
+    NotIndexed,
+    Rule,
+    Unavailable,
+    Uncertain,
+)
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -150,7 +160,7 @@ def _format_error(error: GraphQLError) -> dict[str, Any]:
     if isinstance(cause, Uncertain):
         entry["message"] = UNCERTAIN_HINT
         entry["extensions"] |= UNCERTAIN
-    elif isinstance(cause, Unavailable):
+    elif isinstance(cause, Unavailable) and not isinstance(cause, IndexBehind):
         entry["message"] = STORE_MESSAGE
     elif isinstance(cause, NotIndexed):
         entry["message"] = f"{message} {REPAIR_HINT}"

@@ -157,7 +157,8 @@ class Check:
         That is the page with its root; with its version, if it has no root; or else the first one, which is noted in
         `rootless`.
         """
-        places = {(pk, cast(str, item["sk"])) for item in page if (pk := self._tree_of(item))}
+        # A redirect is at the sort key of a node, but is none.
+        places = {(pk, str(item["sk"]) if pk == item["pk"] else "") for item in page if (pk := self._tree_of(item))}
         chosen = {pk for pk, sk in places if sk == "#"}
         others = sorted({pk for pk, _ in places} - chosen)
         keys = [key for pk in others for key in (Key(pk, "#"), tree_version_key(pk))]

@@ -107,9 +107,16 @@ class NodeKind(ABC):
         return None
 
     def taken(
-        self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None, former: Path | None = None
+        self,
+        hierarchy: Hierarchy | None,
+        record: Record,
+        item: Item,
+        holder: Path | None,
+        former: Path | None = None,
+        *,
+        is_beside: bool = False,
     ) -> Fault:
         """The fault of a node whose item another one has, with the path of that; None where that is not told. `former`
-        is the last path of a node that is restored.
+        is the last path of a node that is restored, perhaps together with the other one (`is_beside`).
         """
         return AlreadyExists(f"Another node has the {self.name} of {record.id}.")

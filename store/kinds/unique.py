@@ -153,14 +153,22 @@ class UniqueKind(NodeKind):
         return " ".join(_named(hierarchy, record, item)[1:])
 
     def taken(
-        self, hierarchy: Hierarchy | None, record: Record, item: Item, holder: Path | None, former: Path | None = None
+        self,
+        hierarchy: Hierarchy | None,
+        record: Record,
+        item: Item,
+        holder: Path | None,
+        former: Path | None = None,
+        *,
+        is_beside: bool = False,
     ) -> Taken:
         name, label, text = _named(hierarchy, record, item)
         place = "another node" if holder is None else shorten(format_path(holder))
         fault = f"{text} is the {label} of {place}"
         if former is None:
             return Taken(f"{fault}; choose another.").at("attributes", name)
-        return Taken(f"{shorten(format_path(former))}: {fault}; change or delete that first.").at("id")
+        way = "restore one of them alone to another place and change it" if is_beside else "change or delete that first"
+        return Taken(f"{shorten(format_path(former))}: {fault}; {way}.").at("id")
 
 
 def given_values(hierarchy: Hierarchy, level: str, values: Mapping[str, Value]) -> list[UniqueValue]:

@@ -15,12 +15,12 @@ A deleted node writes a redirect that is marked as deleted, which reads do not f
 redirects that they follow, if its id follows from its path: then its id record tells that it was there. So redirects
 and id records tell an edit that other nodes may have been at a path.
 
-Tombstones of one deletion are one partition of `by_parent`, in the order of the tree: `parent` is `gone/<deletion>`,
-`rank` the key. `under` is the id of the parent, `place` a rank that was given by hand; `kids` and `below` are the
-numbers of children and descendants that were deleted with the node. Those of a large deletion are in eight partitions,
-since one takes 1,000 writes a second. A tombstone that a repair writes is of no deletion, and has none of this. Who
-brings a node back by its id lowers the `kids` of its parent, if that is still of the same deletion: so a restore
-notices where an index that is behind the table lacks a node.
+Tombstones of one deletion are in four partitions of `by_parent`, by the hashes of the ids, since one takes 1,000 writes
+a second, and each is in the order of the tree: `parent` is `gone/<deletion>/2`, `rank` the key. `under` is the id of
+the parent, `place` a rank that was given by hand; `kids` and `below` are the numbers of children and descendants that
+were deleted with the node. A tombstone that a repair writes is of no deletion, and has none of this. Who brings a node
+back by its id lowers the `kids` of its parent, if that is still of the same deletion: so a restore notices where an
+index that is behind the table lacks a node.
 
 While a large restore runs, the id record of a node that it has copied has the tombstone that it replaced in `was`, for
 the case that the restore is undone.
@@ -45,8 +45,8 @@ from store.model.records import Change, Condition, Item, Put, Record, derived_id
 REDIRECTS = "alias"  # begins their partitions
 ASIDE = "~clade-aside-"  # between the key of a node that is put aside and a random text
 DELETION = ("parent", "rank", "under", "place", "kids", "below")  # what a tombstone tells of its deletion
-GONE_PARTS = 8  # partitions of a large deletion
-_GONE = re.compile("gone/([0-9a-f]{24})(/[0-7])?")
+GONE_PARTS = 4  # partitions of a deletion: also of a small one, since nobody may learn how many nodes it had
+_GONE = re.compile(f"gone/([0-9a-f]{{24}})/[0-{GONE_PARTS - 1}]")
 _MARK = re.compile(f"{ASIDE}[0-9a-f]{{8}}(?=#|$)")
 _OWN_NAMES = frozenset("pk sk tree key level name revision updated_at changed_by".split())
 
@@ -171,20 +171,18 @@ def revision_item(record: Record) -> Item:
 
 
 class Removal(Struct, frozen=True):
-    """The place of a node in a deletion, whose tombstones are in so many `parts`; the ids of its parent, unless it is a
-    root, and itself are the last of `line`. `kids` and `below` children and descendants are deleted with it.
+    """The place of a node in a deletion; the ids of its parent, unless it is a root, and itself are the last of `line`.
+    `kids` and `below` children and descendants are deleted with it.
     """
 
     deletion: str
     line: Sequence[str]
     kids: int
     below: int
-    parts: int = 1
 
     def partition(self, node_id: str) -> str:
         """The partition of `by_parent` for the tombstone of a node."""
-        whole = f"gone/{self.deletion}"
-        return whole if self.parts == 1 else f"{whole}/{crc32(node_id.encode()) % self.parts}"
+        return f"gone/{self.deletion}/{crc32(node_id.encode()) % GONE_PARTS}"
 
 
 def tombstone_item(record: Record, at: str, by: str | None, gone: Removal) -> Item:
@@ -211,8 +209,7 @@ def _deletion(parent: Value) -> str | None:
 def gone_ranges(parent: str, lo: str, hi: str) -> list[KeyRange]:
     """The ranges of tombstones between two keys, in all partitions of the deletion of one with this `parent`."""
     whole = f"gone/{_deletion(parent)}"
-    parts = [whole] if parent == whole else [f"{whole}/{part}" for part in range(GONE_PARTS)]
-    return [KeyRange(Index.BY_PARENT, part, lo, hi) for part in parts]
+    return [KeyRange(Index.BY_PARENT, f"{whole}/{part}", lo, hi) for part in range(GONE_PARTS)]
 
 
 def gone_of(item: Item | None) -> Gone | None:

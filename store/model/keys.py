@@ -25,7 +25,7 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | the table | `pk` | `sk` | all items; a subtree: one range |
 | `by_parent` | `parent`: `location#US#NE#`, of roots `location` | `rank`: `CITY#Omaha#` | nodes; children: one range |
 | | `words/location#oma` | `0<weight><depth><name>#<id>` | word items: kinds/words.py |
-| | `gone/<deletion>` | `#NE#Omaha#` | tombstones of one deletion: metadata/history.py |
+| | `gone/<deletion>/2` | `#NE#Omaha#` | tombstones of one deletion: metadata/history.py |
 | | `!` | `location` | versions of hierarchies' roots, so that one Query tells which hierarchies are stored |
 | `by_level` | `tier`: `location#US@CITY@2` | `sk` | nodes; a level at one depth of a subtree: one range |
 

@@ -26,7 +26,6 @@ from store.kinds.lineage import STEP, Lineage, MovedNode, id_hash, lineage, runn
 from store.kinds.marker import Marker, Recipes, marker_key
 from store.kinds.registry import is_asked
 from store.metadata.history import (
-    GONE_PARTS,
     Gone,
     Removal,
     copied_id_item,
@@ -452,7 +451,8 @@ class MoveItems:
         self._store = store
         self._move = move
         self._recipes = recipes if move.target is None or move.gone else taken(recipes, move.source, move.target)
-        self._found: Mapping[Key, Item | None] = {}
+        self._found: dict[Key, Item | None] = {}
+        self._written: set[str] = set()  # the ids of these nodes whose changes are made
 
     async def lineages(self, records: Sequence[Record]) -> Mapping[Key, Lineage]:
         """The lineages that nodes of the source, in key order, have at the target; none where no items are written."""
@@ -475,6 +475,7 @@ class MoveItems:
 
     async def read(self, nodes: Iterable[Located]) -> None:
         """Read what is stored of kinds with conditions for these nodes, before their changes are made."""
+        self._written.clear()
         if keys := keys_of([one for node in nodes for one in Waiting.of(self._recipes, node, None)]):
             self._found = dict(zip(keys, await self._store.get(keys, ReadUsage(), strong=True), strict=True))
 
@@ -502,7 +503,7 @@ class MoveItems:
         if move.target is None:  # the redirects of the tree were marked before the commit
             at, by = move.started_at, move.changed_by
             below = move.nodes - 1 if record.below is None else sum(record.below.values())
-            gone = Removal(move.id, line, sum(record.kids.values()), below, GONE_PARTS)
+            gone = Removal(move.id, line, sum(record.kids.values()), below)
             changes = node_removed(record, at, by, gone, has_redirects=False, redirects=move.redirects)
         else:
             key = record.key.moved(move.source, move.target)
@@ -524,7 +525,11 @@ class MoveItems:
         for one in taken:
             record, gone = one.waiting.record, self._move.gone
             former = None if gone is None else path_of(*record.key.moved(self._move.source, gone.former))
-            raise one.waiting.kind.taken(None, record, one.item, None, former)
+            is_beside = one.holder in self._written
+            raise one.waiting.kind.taken(None, record, one.item, None, former, is_beside=is_beside)
+        self._written.update([new.record.id] if new else [])
+        for key, change in changes.items():  # for the next node, which may be in the same transaction
+            self._found[key] = change.item if isinstance(change, Put) else None
         return changes.values()
 
     async def _read(self, keys: Sequence[Key]) -> list[Item]:

@@ -22,7 +22,17 @@ from typing import Any, cast
 
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, CladeError, Conflict, DamagedItem, IndexBehind, NotFound, rfc3339, shorten
+from store.errors import (
+    CHECK_HINT,
+    BadInput,
+    CladeError,
+    Conflict,
+    DamagedItem,
+    IndexBehind,
+    NotFound,
+    rfc3339,
+    shorten,
+)
 from store.kinds.items import removed
 from store.kinds.kind import Located
 from store.kinds.lineage import Lineage, running_key
@@ -76,8 +86,10 @@ class MoveJob:
             except (BadInput, IndexBehind, DamagedItem) as error:
                 if isinstance(error, DamagedItem) and self.move.gone is None:
                     raise  # a repair mends it, and the move goes on
-                self.refusal = error
-                await self.lease.write(state=MoveState.UNDONE, cursor=None, reason=str(error))
+                self.refusal, reason = error, str(error)
+                if isinstance(error, DamagedItem):  # whose message names the item
+                    reason = f"What is stored of a deleted node is damaged. {CHECK_HINT}"
+                await self.lease.write(state=MoveState.UNDONE, cursor=None, reason=reason)
         self.is_decided.set()
         if self.move.state is MoveState.SWEEPING:
             await self._sweep()

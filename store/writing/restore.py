@@ -45,7 +45,6 @@ from store.writing.derived import item_changes_of_removal
 from store.writing.edit import NOWHERE, UNUSABLE, Edit, Places, child_path, touched
 from store.writing.positions import Position, Ranks, Side, ranks_at
 from store.writing.reads import (
-    MAX_CHECKED_NODES,
     MAX_NODES,
     MAX_READ_UNITS,
     OTHER_CHANGES,
@@ -83,12 +82,13 @@ class Restore(Edit):
 
     With `names` it goes below the node of the field `to`, is made a root with `to_root`, or comes back below its former
     parent; the path then is its new key alone, UNUSABLE for one at fault, or empty for its former key. Placed, the path
-    is that of its new place, and `gone` its tombstone, None where there is none.
+    is that of its new place, and `gone` its tombstone, None where there is none; then `place` is the key of the node.
     """
 
     node_id: str
     to_root: bool = False
     gone: Gone | None = None
+    place: Key | None = None
 
     @property
     def before(self) -> Path:
@@ -127,7 +127,9 @@ class Restore(Edit):
             return self
         faults, gone = FaultList(self.faults), places.gone
         parent: Path | None = None
-        ids = dict[Path, str]()
+        place, ids = places.keys.get(self.node_id), dict[Path, str]()
+        if place is not None and not self._is_visible(path_of(*place), rights):
+            place = None
         if gone is None:
             prefix = f"{self.hierarchy.name}:"
             way = "" if self.node_id.startswith(prefix) else f'; one begins with "{prefix}"'
@@ -141,7 +143,7 @@ class Restore(Edit):
         found: Sequence[Fault] = [*faults.errors]
         if parent is not None:
             path, found = child_path(parent, key, found, "key" if self.path else "to")
-        made = dataclasses.replace(self, path=path, gone=gone, ids=ids, names=None, faults=found)
+        made = dataclasses.replace(self, path=path, gone=gone, place=place, ids=ids, names=None, faults=found)
         rights.check(made)
         return made
 
@@ -179,7 +181,7 @@ class Restore(Edit):
     # -- building ------------------------------------------------------------------------------------------------------
 
     def partitions(self) -> set[str]:
-        former = set() if self.gone is None else {self.gone.tree}
+        former = {self.gone.tree} if self.gone else {self.place.pk} if self.place else set()
         return touched(self.hierarchy.name, self.path) | former
 
     def keys_to_read(self) -> list[Key]:
@@ -191,6 +193,10 @@ class Restore(Edit):
 
     async def _build(self, reader: Reader, read_set: ReadSet, context: WriteContext) -> TransactionBuilder:
         faults, gone, above, hierarchy = FaultList(self.faults), self.gone, [""], self.hierarchy
+        if (place := self.place) is not None:  # of a node that a large move deletes, or brings back
+            for ref in read_set.version(place.pk).moves:
+                if ref.holds(place) and (ref.target is None or ref.is_restore):
+                    raise Conflict(ref.refusal(place)).at("id")
         if gone is not None and any(ref.id == gone.deletion for ref in read_set.version(gone.tree).moves):
             text = f"{self.node_id} is still being deleted; retry when the move {gone.deletion} has ended."
             faults.add(Conflict(text).at("id"))
@@ -227,7 +233,7 @@ class Restore(Edit):
                 return transaction
         self._check_unique(context.rights, None)
         transaction.record = replace(rewrite.moved(top.record), updated_at=context.at, changed_by=context.by)
-        if gone.below < MAX_CHECKED_NODES:
+        if gone.below < MAX_NODES:  # of others it would take seconds
             await self._check_below(reader, rewrite, top)
         start = (context.now, context.at, context.by)
         transaction.begin(new_move(transaction.record, self.key, *start, redirects=self.key != gone.former, gone=gone))

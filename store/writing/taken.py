@@ -23,7 +23,8 @@ async def settled(
     changes, taken = conditional_changes(waiting, await reader.read([], keys_of(waiting)))
     if taken:
         places = await _places(dict.fromkeys([one.holder for one in taken]), reader)
-        faults = [_fault(one, hierarchy, *places[one.holder], context) for one in taken]
+        formers = {one.record.id: one.former for one in waiting}
+        faults = [_fault(one, hierarchy, *places[one.holder], context, formers.get(one.holder)) for one in taken]
         FaultList(sorted(faults, key=lambda one: (one.edit or 0, one.field))).check()
     return changes
 
@@ -42,15 +43,24 @@ async def _places(ids: Iterable[str], reader: Reader) -> dict[str, tuple[Key | N
 
 
 def _fault(
-    one: Taken, hierarchy: Hierarchy | None, place: Key | None, hiding: ActiveMoveRef | None, context: WriteContext
+    one: Taken,
+    hierarchy: Hierarchy | None,
+    place: Key | None,
+    hiding: ActiveMoveRef | None,
+    context: WriteContext,
+    former: Path | None,
 ) -> Fault:
-    """The fault of a node: a move that hides the holder is a conflict for whoever may read where it is."""
-    path: Path | None = None
+    """The fault of a node: a move that hides the holder is a conflict for whoever may read where it is. `former` is the
+    last path of a holder that is restored with the node.
+    """
+    path = former
     if place is not None:
         with suppress(NotFound):
             context.rights.check_visible(one.waiting.record.hierarchy, path_of(*place))
             path = path_of(*place)
-    fault = one.waiting.kind.taken(hierarchy, one.waiting.record, one.item, path, one.waiting.former)
+    fault = one.waiting.kind.taken(
+        hierarchy, one.waiting.record, one.item, path, one.waiting.former, is_beside=former is not None
+    )
     if place is not None and path is not None and hiding is not None:
         fault = Conflict(hiding.refusal(place)).at(*fault.field)
     fault.edit = one.waiting.edits.get(key_of(one.item))

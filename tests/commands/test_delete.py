@@ -136,7 +136,10 @@ def test_on_a_terminal_it_asks(filled: Clade, store_url: str, answer: bytes | No
             running.kill()
     assert f"Delete US: {ALL}?".encode() in asked
     status = 0 if answer else EXIT_INTERRUPTED
-    assert (running.returncode, printed) == (status, f"deleted: {ALL}\n{UNDO}i0\n".encode() if answer else b"")
+    assert (running.returncode, printed) == (
+        status,
+        f"deleted: {ALL}\n{UNDO}i0 --store {store_url}\n".encode() if answer else b"",
+    )
     assert sorted(paths(filled)) == left
 
 

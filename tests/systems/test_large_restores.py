@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from store.checking.check import Check
+from store.checking.repair import Repair
 from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, NotFound
@@ -34,7 +36,7 @@ from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, SOON, SUBTREE
 from tests.store.writing.test_move_faults import another
 from tests.stores import Interrupted, once
-from tests.systems.restore_model import CODED, Late
+from tests.systems.restore_model import CODE, CODED, LEVELS, Late
 
 TOP = "r/a"
 
@@ -189,7 +191,7 @@ async def test_two_restores_of_one_deletion_share_no_node(part: int) -> None:
 async def test_an_undone_restore_of_a_part_leaves_all_tombstones_as_they_were(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.writing.restore.MAX_CHECKED_NODES", 0)
+    monkeypatch.setattr("store.writing.restore.MAX_NODES", 0)
     long = "m" * 500
     await journaled.plant(store, f"o/{long}", f"r/a/{long}", f"r/a/{long}/{'n' * 20}")
     await journaled.write(store, journaled.cascade("r"))
@@ -229,6 +231,60 @@ async def test_a_code_that_another_node_has_meanwhile_undoes_all_copies(store: S
     assert await ends(store, replace(restore("r/a", "o", "z"), hierarchy=CODED)) is None
     await invariants.check(store, {"category": CODED})
     assert await journaled.findings(store, CODED) == []
+
+
+UNBOUND = replace(CODE, unique=False)
+LOOSE = {name: replace(one, attributes={**one.attributes, "code": UNBOUND}) for name, one in LEVELS.items()}
+
+
+@pytest.mark.parametrize("limit", [2 * journaled.SMALL, 1_000])
+async def test_codes_that_became_unique_since_are_not_twice_among_the_nodes_of_a_deletion(
+    store: Store, limit: int
+) -> None:
+    loose = replace(CODED, levels=LOOSE)
+    rows = [(path, "CATEGORY", {"code": "same" if path in ("r/a/n1", "r/a/n2") else path}) for path in CODED_ROWS]
+    await load(store, wanted_of(rows, loose), LoadResult())
+    store.max_commit_changes = limit
+    await journaled.write(store, replace(journaled.cascade("r/a"), hierarchy=loose))
+    told = [str(one.finding) async for one in Repair(Check(store, {"category": CODED}, journaled.AT), SOON).run()]
+    assert await journaled.findings(store, CODED) == [], told
+    before = await invariants.all_items(store)
+    error = await ends(store, replace(restore("r/a"), hierarchy=CODED))
+    assert error is not None
+    if limit > 100:
+        way = "restore one of them alone to another place and change it."
+        assert str(error) == f"r/a/n2: same is the code of r/a/n1; {way}"
+        assert await invariants.all_items(store) == before
+    else:
+        assert await last_state(store) is MoveState.UNDONE
+        assert str(error).startswith("r/a/n2: same is the code of another node; restore one of them alone")
+    assert error.code == "TAKEN"
+    assert await journaled.findings(store, CODED) == []
+    alone = restore("r/a/n2", "o")
+    assert await ends(store, replace(alone, hierarchy=CODED)) is None
+    changed = Update(CODED, parse_path("o/n2"), None, None, {"code": "another"})
+    await journaled.write(store, changed)
+    assert await ends(store, replace(restore("r/a"), hierarchy=CODED)) is None
+    assert await journaled.findings(store, CODED) == []
+
+
+@pytest.mark.parametrize("is_deletion", [True, False])
+async def test_a_node_that_a_job_deletes_or_brings_back_is_busy(is_deletion: bool) -> None:
+    codes = Counter[str]()
+    for commits in range(1, 40):
+        async with open_store("sqlite://:memory:") as store:
+            await store.create()
+            await journaled.plant(store)
+            if not is_deletion:
+                await journaled.write(store, journaled.cascade(TOP))
+            edit = journaled.cascade(TOP) if is_deletion else restore(TOP)
+            if not await journaled.died(store, edit, commits):
+                break
+            if (await recent_moves(store, ReadUsage()))[0].ended_at is None:
+                error = await ends(store, restore(TOP))
+                codes[error.code if error else "made"] += 1
+    assert codes.keys() == {"CONFLICT"}
+    assert codes.total() > 4
 
 
 async def copies(store: Store) -> dict[str, int]:
@@ -305,7 +361,7 @@ async def test_nobody_writes_at_below_or_above_the_place_of_a_restore_until_it_h
             refused[errors[0].code if errors[0] is not None else "made"] += 1
     assert refused
     is_other = isinstance(edit, Restore) and not edit.names[1:]
-    assert refused.keys() <= ({"made", "NOT_FOUND"} if is_other else {"CONFLICT", "NOT_FOUND"}), refused
+    assert refused.keys() <= ({"made", "NOT_FOUND", "CONFLICT"} if is_other else {"CONFLICT", "NOT_FOUND"}), refused
     assert is_other or refused["CONFLICT"], refused
 
 
@@ -318,7 +374,7 @@ async def test_a_node_is_not_restored_while_the_job_that_deletes_it_runs(store: 
 
     await journaled.write(Interrupted(store, "commit", after=again), journaled.cascade(TOP))
     codes = [error.code if error else "made" for error in errors]
-    assert {*codes[:-1]} == {"NOT_FOUND", "CONFLICT"}
+    assert {*codes[:-1]} == {"CONFLICT"}
     assert codes[-1] == "made"
     await whole(store)
     assert await journaled.paths(store) == {*OTHERS, *journaled.at(TOP, "o/p/a")}

@@ -222,10 +222,10 @@ TO_B = Named("to", path=("r", "b"))
 # Reads of a restore: its requests, which are as many rounds, and its read units with so many nodes.
 OF_RESTORES: dict[str, tuple[list[Any], bool, dict[int, tuple[int, float]]]] = {
     "nothing": (["category:none"], False, {1: (4, 6.0), 12: (4, 6.0)}),
-    "a dry run": ([BACK], True, {1: (5, 8.0), 12: (7, 30.5)}),
-    "elsewhere": ([BACK, TO_B], True, {1: (5, 10.0), 12: (7, 43.5)}),
-    "a restore": ([BACK], False, {1: (5, 8.0), 12: (7, 30.5)}),
-    "what is there": ([BACK], False, {1: (3, 5.0), 12: (3, 5.0)}),
+    "a dry run": ([BACK], True, {1: (5, 8.0), 12: (10, 32.0)}),
+    "elsewhere": ([BACK, TO_B], True, {1: (5, 10.0), 12: (10, 45.0)}),
+    "a restore": ([BACK], False, {1: (5, 8.0), 12: (10, 32.0)}),
+    "what is there": ([BACK], False, {1: (3, 6.0), 12: (3, 6.0)}),
 }
 
 

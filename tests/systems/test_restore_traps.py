@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from graph.hierarchies.categories import CategoryNode
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, IndexBehind
 from store.model.keys import node_key
@@ -18,6 +19,7 @@ from store.writing.restore import LAG_SECONDS, Restore
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
+from tests.rights.asking import Server, caller
 from tests.selection import thorough
 from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
@@ -249,6 +251,18 @@ async def test_a_node_that_the_index_lacks_keeps_all_from_coming_back_until_it_h
     assert {item["id"] for item in (await invariants.nodes(store, "category")).values()} == before
     await invariants.check(store)
     assert await journaled.findings(store) == []
+
+
+async def test_a_client_is_told_that_an_index_is_behind(store: Store) -> None:
+    await journaled.plant(store)
+    store.max_commit_changes = None
+    await write(store, delete("r/a"))
+    late: Any = Late(store, id_of("r/a/n0/y"))
+    server = Server(late, CategoryNode)
+    mutation = f'mutation {{ restoreCategoryNode(input: {{id: "{id_of("r/a")}"}}) {{ node {{ path }} }} }}'
+    (error,) = (await server.write(caller("write:category"), mutation))["errors"]
+    assert error["extensions"]["code"] == "UNAVAILABLE"
+    assert error["message"].startswith("The index of the table is behind, so not all nodes below ")
 
 
 async def test_an_index_that_catches_up_in_time_is_waited_for(store: Store) -> None:

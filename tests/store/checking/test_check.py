@@ -357,3 +357,11 @@ async def test_concurrent_checks_and_repairs_report_and_lose_nothing(store: Stor
     assert await findings(store) == []
     await invariants.check(store)
     assert (await item(store, at("US/NE")))["kids"] == {"CITY": 15}
+
+
+async def test_a_tree_is_checked_with_its_root_and_not_with_the_redirect_of_another_one(store: Store) -> None:
+    await fill(store)
+    redirect, root = {"pk": "alias#location#US", "sk": "#", "id": "location:x"}, {"pk": "location#US", "sk": "#"}
+    check = Check(store, HIERARCHIES, AT)
+    assert await check.trees([redirect], set()) == []
+    assert await check.trees([root, redirect], set()) == ["location#US"]
