@@ -343,6 +343,7 @@ CALLERS = {"anyone": caller(reads=False), "restricted": caller("read:ware")}
 HASTE = {"unique/ware.sku": 5, "unique/ware.serial": 5, "kinds/": 4}
 
 
+@pytest.mark.both_stores(False)
 @pytest.mark.parametrize("edit", PASS_ON)
 @pytest.mark.parametrize("has_moved", [False, True])
 @pytest.mark.parametrize("who", ["anyone", "restricted"])

@@ -117,7 +117,7 @@ async def told(changes: list[str], named: list[str], is_large: bool) -> list[Any
     return found
 
 
-@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.parametrize("is_large", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("case", WORLDS)
 async def test_a_restore_tells_nothing_of_hidden_nodes(case: str, is_large: bool) -> None:
     named, worlds = WORLDS[case]

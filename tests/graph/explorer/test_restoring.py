@@ -42,9 +42,13 @@ def deletions(page):
     return page.get_by_role("list", name=DELETIONS)
 
 
-def test_deletions_are_undone_where_they_are_told_and_from_the_history_also_at_another_place(url, visit, country):
+def test_deletions_are_undone_where_they_are_told_and_from_the_history(url, visit, country):
+    restored_twice(url, visit(url, f"#location/{country}/S", is_live=True), country)
+
+
+def restored_twice(url, page, country):
+    """Restore a deleted state by the keyboard at its place, and once more from the history under another key."""
     state = f"{country}/S"
-    page = visit(url, f"#location/{state}", is_live=True)
     opened(page, "Delete…")
     page.get_by_label("Delete", exact=True).select_option("CASCADE")
     preview(page)
@@ -84,6 +88,12 @@ def test_deletions_are_undone_where_they_are_told_and_from_the_history_also_at_a
     expect_at(page, f"{country}/T%25%2F1")
     expect(line(page, "State")).to_have_attribute("aria-selected", "true")
 
+
+@pytest.mark.thorough
+def test_deletions_are_undone_at_another_place_beside_others_of_roots_and_not_by_readers(url, visit, country):
+    state = f"{country}/S"
+    page = visit(url, f"#location/{state}", is_live=True)
+    restored_twice(url, page, country)
     place, city = f"{country}/T%25%2F1", f"{country}/T%25%2F1/City"
     node_id = ask(url, "query ($path: Path!) { location(path: $path) { id } }", path=place)["location"]["id"]
     go_up(page)

@@ -286,6 +286,7 @@ class _Model:
         return found if path == start else []
 
 
+@pytest.mark.both_stores(False)
 @pytest.mark.parametrize("seed", range(examples(6, 12)))
 async def test_random_permutations_over_trees_lose_and_double_no_value(store: Store, seed: int) -> None:
     made = random.Random(seed)  # noqa: S311
@@ -359,6 +360,7 @@ def _reached(after: dict[str, set[str]], start: str) -> set[str]:
     return found
 
 
+@pytest.mark.both_stores(False)
 @pytest.mark.parametrize("seed", range(examples(4, 10)))
 async def test_random_files_land_or_are_rejected_and_again_change_nothing(store: Store, seed: int) -> None:
     made = random.Random(seed)  # noqa: S311
