@@ -48,9 +48,7 @@ def delete(
     ] = "refuse",
     is_list: Annotated[
         bool,
-        typer.Option(
-            "--list", help="List the deletions of the last 90 days that can be undone, of all trees or that of PATH."
-        ),
+        typer.Option("--list", help="List deletions of the last 90 days to undo, of all trees or that of PATH."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
@@ -73,11 +71,7 @@ def delete(
     if is_list or [path, node_id, by].count(None) != 2:
         raise typer.BadParameter("give either the path of the node, or --id, or --by.", param_hint="PATH")
     place, children = None if path is None else parse_path(path), Policy(policy)
-
-    async def find(store: Store) -> Record:
-        return await _tried(store, definition, place or await _path_of(store, definition, node_id, by), children)
-
-    record = with_store(opened(url), find)
+    record = with_store(opened(url), lambda store: _tried(store, definition, place, node_id, by, children))
     deleted = by_level(definition, _counts(record, children))
     name, nodes = shorten(format_path(record.path), MAX_SHOWN_CHARACTERS), _in_words(deleted)
     if not dry_run:
@@ -111,10 +105,13 @@ async def _path_of(store: Store, hierarchy: Hierarchy, node_id: str | None, by: 
     return found[value].path
 
 
-async def _tried(store: Store, hierarchy: Hierarchy, path: Path, policy: Policy) -> Record:
-    """The node at a path with its counts, once no large move changes its tree. Raises BadInput where it cannot be
-    deleted so.
+async def _tried(
+    store: Store, hierarchy: Hierarchy, path: Path | None, node_id: str | None, by: str | None, policy: Policy
+) -> Record:
+    """The node at a path, or with an id or a unique value, with its counts, once no large move changes its tree. Raises
+    BadInput where it cannot be deleted so.
     """
+    path = path or await _path_of(store, hierarchy, node_id, by)
     await wait_for_moves(store, node_key(hierarchy.name, path).pk, ReadUsage())
     record = await node_at(Request(store, {hierarchy.name: hierarchy}, BudgetLimits()), hierarchy, path)
     if policy is Policy.REFUSE and record.subtree_size > 1:

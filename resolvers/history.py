@@ -99,7 +99,7 @@ async def find_deleted(request: Request, node_id: str) -> DeletedNode | None:
     """The deleted node of an id, None for an unknown id and a node that exists."""
     request.budget.spend_nodes(1)
     item = await request.state.item(id_key(node_id))
-    if item is None or (found := gone_of(item)) is None or not _may_see_item(request, item):
+    if item is None or not _may_see_item(request, item) or (found := gone_of(item)) is None:
         return None
     version = await request.state.item(revision_key(node_id, found.revision))
     if version is None:

@@ -23,7 +23,7 @@ from store.errors import Conflict, DamagedItem, rfc3339
 from store.kinds.marker import Marker, Recipes, marker_key, named, targets
 from store.kinds.registry import KINDS, is_asked
 from store.metadata.history import REDIRECTS
-from store.metadata.moves import MoveTiming
+from store.metadata.moves import Move, MoveTiming
 from store.metadata.tree_version import TreeVersion, log_item
 from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, hierarchy_of, tree_version_key
@@ -89,9 +89,12 @@ class Repair:
 
     async def _moves(self) -> AsyncIterator[RepairResult]:
         """Finish interrupted moves; those that no tree version lists are only ended, since others may write there."""
-        for move in await self._move_worker.finish(self._check.hierarchies):
-            problem = f"the move {move.id} was interrupted"
-            yield RepairResult(Finding(move.hierarchy, path_text(*move.source), problem), is_fixed=True)
+        moves = await self._move_worker.finish(self._check.hierarchies)
+        items = await self._store.get([move.key for move in moves], ReadUsage(), strong=True) if moves else []
+        for move, item in zip(moves, items, strict=True):
+            has_ended = item is None or Move.of(item).ended_at is not None
+            problem = f"the move {move.id} was interrupted{'' if has_ended else ', and stops again: the log says why'}"
+            yield RepairResult(Finding(move.hierarchy, path_text(*move.source), problem), is_fixed=has_ended)
         for finding in await self._check.moves():
             yield await self._fixed(finding)
 

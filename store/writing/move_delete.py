@@ -34,8 +34,10 @@ from store.writing.create_update import existing, levels_above, taken
 from store.writing.derived import item_changes_of_move, item_changes_of_removal, keys_of_moves
 from store.writing.edit import NOWHERE, Edit, child_path, touched
 from store.writing.positions import Position, ranks_at
-from store.writing.reads import MAX_CHECKED_NODES, Reader, ReadSet, WriteContext
+from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
+
+MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move of any size has to begin within it
 
 
 @dataclass(frozen=True)

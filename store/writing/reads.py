@@ -51,7 +51,6 @@ OTHER_CHANGES = 8  # besides those of ancestors: three tree versions with their 
 # Limits of a move or deletion in one transaction where the store has none (SQLite): half a second, and its memory.
 MAX_NODES = 10_000
 MAX_READ_UNITS = 5_000  # of 4 KB each
-MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move of any size has to begin within it
 
 
 class Rights:

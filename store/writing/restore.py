@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.engine import Store
 from store.errors import BadPath, Conflict, Fault, FaultList, IndexBehind, Misplaced, NotFound, shorten, shown
-from store.metadata.history import Gone, current_key, deleted_record, gone_of, id_item, redirect_key
+from store.metadata.history import Gone, current_key, deleted_record, former_key, gone_of, id_item, redirect_key
 from store.metadata.moves import new_move
 from store.model.decoding import damaged, decoded
 from store.model.keys import (
@@ -104,16 +104,15 @@ class Restore(Edit):
         found, keys = await super().places(reader, rights), dict[str, Key | None]()
         if self.names is None or not is_id(self.hierarchy, self.node_id):
             return found
-        record = (await reader.read([], [id_key(self.node_id)]))[id_key(self.node_id)]
-        gone = gone_of(record)
-        if gone is not None and not self._is_visible(path_of(*gone.former), rights):
-            gone = None
+        record = (await reader.read([], [own := id_key(self.node_id)]))[own]
+        is_hidden = record is None or not self._is_visible(path_of(*former_key(record)), rights)
+        gone = None if is_hidden else gone_of(record)
         has_place = self.to_root or any(one.field == "to" for one in self.names)
         if gone is not None and gone.under is not None and not has_place:
             item = (await reader.read([], [above := id_key(gone.under)]))[above]
-            other = gone_of(item)
-            if item is not None and (other is None or self._is_visible(path_of(*other.former), rights)):
-                keys[gone.under] = current_key(item)  # a hidden one that is deleted is as one that is hidden elsewhere
+            key = current_key(item)
+            if item is not None and (key or self._is_visible(path_of(*former_key(item)), rights)):
+                keys[gone.under] = key  # a hidden one that is deleted is as one that is hidden elsewhere
         return found._replace(keys={**found.keys, **keys}, gone=gone)
 
     def _is_visible(self, path: Path, rights: Rights) -> bool:

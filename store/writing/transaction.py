@@ -207,8 +207,7 @@ class TransactionBuilder:
 
     async def settle(self, reader: Reader) -> None:
         """Add the changes of what is waiting. Raises a Fault, or Faults, for items that other nodes have."""
-        found = await settled(self._kinds.waiting, self._hierarchy, reader, self.context)
-        self._kinds.changes |= found
+        self._kinds.changes |= await settled(self._kinds.waiting, self._hierarchy, reader, self.context)
         self._kinds.waiting = []
 
     # -- results -------------------------------------------------------------------------------------------------------

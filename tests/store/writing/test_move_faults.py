@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import replace as edited
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, cascade, move
+from tests.stores import Interrupted, once
 from tests.waiting import until
 
 pytestmark = [pytest.mark.extenddb, pytest.mark.usefixtures("probes")]
@@ -102,6 +104,24 @@ async def test_a_repair_waits_for_the_lease_and_finishes_the_move(store: Store) 
     assert [(str(one.finding), one.is_fixed) for one in results] == [
         (f"category r/a: the move {found.id} was interrupted", True)
     ]
+    await journaled.has_ended(store)
+
+
+async def test_a_move_that_stops_again_is_not_repaired(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    await journaled.lapse(store)
+    found = await journaled.only_move(store)
+
+    async def fail() -> None:
+        raise RuntimeError("A defect.")
+
+    broken: Any = Interrupted(store, "commit", before=once(2, fail))
+    for place, says, is_fixed in [(broken, ", and stops again: the log says why", False), (store, "", True)]:
+        check = Check(place, {"category": CATEGORY}, journaled.AT)
+        results = [(str(one.finding), one.is_fixed) async for one in Repair(check, journaled.SOON).run()]
+        assert (f"category r/a: the move {found.id} was interrupted{says}", is_fixed) in results
+        await journaled.lapse(store)
     await journaled.has_ended(store)
 
 
