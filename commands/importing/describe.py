@@ -45,7 +45,7 @@ class Given:
 
     def add(self, doubt: Doubt) -> bool:
         """Add the options of a doubt, and forget what was said; False where it has none, or had them before."""
-        before, words = {**self.params}, iter(doubt.options)
+        before, words = {**self.params}, iter(next(iter(doubt.readings), ()))
         for word, value in zip(words, words, strict=True):
             (option,) = [one for one in self._options if word in one.opts]
             name = str(option.name)
@@ -174,7 +174,7 @@ def _check_cells(source: str, options: ColumnOptions, sample: Sample) -> None:
         fitting = [example for example in EXAMPLES if all(_fits(example, cell) for cell in numbers)]
         words += ["--numbers", fitting[0]] if fitting else []
     if words:
-        raise Doubt(Guess.SHAPE, f"Cells of {source} have no value, or other numbers; {shell_words(words)}.", words)
+        raise Doubt(Guess.SHAPE, f"Cells of {source} have no value, or other numbers", words)
 
 
 def _fits(example: str, cell: str) -> bool:

@@ -186,7 +186,7 @@ def shape_of_file(hierarchy: Hierarchy, file: Path, name: str | None, options: F
         return shape_of(hierarchy, table, options)
     except BadInput as error:
         if table.doubt:
-            error.args = (f"{error} {table.doubt}",)
+            error.args = (f"{error} {table.doubt}.",)
         raise
 
 

@@ -113,7 +113,7 @@ class Dialect:
             parts.append(f"delimiter {DELIMITER_NAMES.get(self.delimiter, self.delimiter)}")
         options = "--encoding and --delimiter set them" if self.delimiter else "--encoding sets it"
         said = [f"{' and '.join(parts)}, guessed; {options}."] if parts else []
-        return [*said, self.doubt] if self.doubt else said
+        return [*said, f"{self.doubt}."] if self.doubt else said
 
 
 def csv_table(file: Path, given: Dialect | None = None, taken: Collection[Guess] = ()) -> Table:
@@ -218,7 +218,7 @@ def _parts(file: Path, dialect: Dialect) -> tuple[int, str, list[str], Iterator[
         names = [] if isinstance(cells, Rejection) else [cell.strip() for cell in cells]
         if dialect.quote is None and names and all(len(one) > 1 and one[0] == one[-1] == "'" for one in names):
             seen = f"The names of the columns of {file.name} are in ' signs"
-            raise Doubt(Guess.QUOTES, f'{seen}; --quote "\'" takes these off all cells.', ("--quote", "'"))
+            raise Doubt(Guess.QUOTES, seen, ("--quote", "'"))
         if any(names) and names[: len(given)] == given:
             return number, above + text, names, records
         if given and cells:
@@ -270,9 +270,10 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
                     if is_other and dialect.quote is None and _swallows(lines, row, delimiter, width):
                         raise Doubt(
                             Guess.QUOTES,
-                            f"{file.name}, line {number}: a value in quotes looks like several cells or rows; "
-                            "--quote none takes quotes as text, --quote '\"' the value as it is.",
+                            f"{file.name}, line {number}: a value in quotes looks like several cells or rows",
                             ("--quote", "none"),
+                            ("--quote", '"'),
+                            other="--quote none takes quotes as text, --quote '\"' the value as it is",
                         )
                 text = "".join(lines)
                 if not (_RULE.fullmatch(text) or (number == 1 and _SEPARATOR_LINE.fullmatch(text))):

@@ -37,7 +37,7 @@ def certain_encoding(start: bytes) -> str | None:
 
 def guess_encoding(file: Path) -> tuple[str, str]:
     """The encoding of a file: UTF-8 where most characters beyond ASCII are so, else a guess by the words with them; and
-    where it is not certain, the sentence of the doubt.
+    where it is not certain, the sentence of the doubt, without its stop.
 
     The file is read until it has enough of these characters.
     """
@@ -73,4 +73,4 @@ def _guess(name: str, words: list[bytes]) -> tuple[str, str]:
             shown[encoding] = ", ".join(read)
     (first, text), *others = [*shown.items()][:3]
     alternatives = " and ".join(f'--encoding {encoding} "{read}"' for encoding, read in others)
-    return first, f'{name} is not UTF-8; a guess is --encoding {first}, which reads "{text}" in it; {alternatives}.'
+    return first, f'{name} is not UTF-8; a guess is --encoding {first}, which reads "{text}" in it; {alternatives}'

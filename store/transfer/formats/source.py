@@ -40,16 +40,18 @@ class Guess(StrEnum):
 
 
 class Doubt(BadInput):
-    """A guess that nobody has confirmed: the message says what was seen, and the words of `options` decide.
+    """A guess that nobody has confirmed: what was `seen`, and `readings`, the words of options that each decide, the
+    likeliest first; `other` is the way out where none of them imports the file. Both texts have no stop at their ends.
 
-    An import asks on a terminal whether it takes the guess, and stops elsewhere. Nothing is written yet. A description
-    takes the options and goes on.
+    An import asks on a terminal whether it takes the guess, and stops elsewhere. Nothing is written yet. `others` are
+    what else was seen, for the case that no reading of this doubt imports the file.
     """
 
-    def __init__(self, guess: Guess, message: str, options: Sequence[str] = ()) -> None:
-        super().__init__(message)
-        self.guess = guess
-        self.options = options
+    def __init__(self, guess: Guess, seen: str, *readings: Sequence[str], other: str = "") -> None:
+        super().__init__(f"{seen}; {other}." if other else f"{seen}.")
+        self.guess, self.seen, self.other = guess, seen, other
+        self.readings = [words for words in readings if words]
+        self.others: Sequence[Doubt] = ()
 
 
 @contextmanager

@@ -164,4 +164,4 @@ def see_paths(
         split = f'{column} split "{sign}"' + (f' each "{each[0]}"' if any(each) else "")
         options += ["--level", f"{nested.name.lower()}={split}"]
     seen = f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs'
-    raise shape_doubt(seen, options, "write / between the keys of a path")
+    raise shape_doubt(seen, options, other="write / between the keys of a path")

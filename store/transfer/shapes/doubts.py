@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from store.errors import shell_words, shorten
+from store.errors import shorten
 from store.model.hierarchy import Hierarchy, Level
 from store.transfer.formats.cells import fold
 from store.transfer.formats.source import Doubt, Guess, csv_line
@@ -53,10 +53,9 @@ class Look:
         return ["--tree-by", by, *([] if "indent" in parts or fold(name) == "name" else words)]
 
 
-def shape_doubt(seen: str, options: Sequence[str] = (), other: str = "write a file of paths") -> Doubt:
-    """The doubt of a shape that was seen, with the options that import it, or another way out where there are none."""
-    way_out = f"{shell_words(options)} imports this tree" if options else other
-    return Doubt(Guess.SHAPE, f"{seen}; {way_out}.", options)
+def shape_doubt(seen: str, *readings: Sequence[str], other: str = "write a file of paths") -> Doubt:
+    """The doubt of a shape that was seen, with the options of each way to read it, and another way out."""
+    return Doubt(Guess.SHAPE, seen, *readings, other=other)
 
 
 def nested_level(hierarchy: Hierarchy) -> Level | None:
@@ -77,15 +76,16 @@ def check_header(hierarchy: Hierarchy, source: str, sample: Sample) -> None:
             names[0] = "id"
         raise Doubt(
             Guess.HEADER,
-            f'The first row of {source} looks like data: "{shorten(cell)}" is no name of a column, by the rows below; '
-            f"--columns names the {len(names):,} columns of a file without a header, such as --columns a,b,c.",
+            f'The first row of {source} looks like data: "{shorten(cell)}" is no name of a column, by the rows below',
             ("--columns", ",".join(names)),
+            other=f"--columns NAME,NAME,… names the {len(names):,} columns of a file without a header",
         )
     if (cell := _second_header(sample)) is not None:
         raise Doubt(
             Guess.HEADER,
             f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above '
-            "numbers; remove it, or --header-row takes its names.",
+            "numbers",
+            other="remove it, or --header-row NUMBER takes its names",
         )
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 
-from store.errors import shell_words, shorten
+from store.errors import shorten
 from store.model.hierarchy import may_stand
 from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Sample
@@ -24,20 +24,21 @@ def check_groups(shape: Shape, look: Look) -> None:
         raise Doubt(
             Guess.SHAPE,
             f'Column "{shorten(merged[0])}" of {source} has merged cells, and only the first of the merged ones has a '
-            f"value; {shell_words(words)} gives it to all of them.",
+            "value",
             words,
         )
     for column in keys:
         values = {*sample.column(column)}
         if is_given and column == keys[-1] and values == {""}:
-            raise Doubt(Guess.SHAPE, f'Column "{shorten(column)}" of {source} has no values; leave its --level out.')
+            raise Doubt(Guess.SHAPE, f'Column "{shorten(column)}" of {source} has no values', other="leave its --level out")
         if column != keys[-1] and (ditto := (values & DITTO) - cells.nulls_in(column)):
             words = ["--null", f"{column}={min(ditto)}", "--fill-down", column]
             raise Doubt(
                 Guess.SHAPE,
-                f'Column "{shorten(column)}" of {source} has {shorten(min(ditto))} as a key; {shell_words(words[:2])} '
-                f"takes it as no value, and with {shell_words(words[2:])} it is the value above.",
+                f'Column "{shorten(column)}" of {source} has {shorten(min(ditto))} as a key, which may mean the value '
+                "above, or none",
                 words,
+                words[:2],
             )
     levels: dict[str | None, str | None] = {one.key: one.level for one in shape.levels} | {None: None}
     group = _first_of_group(
@@ -49,9 +50,7 @@ def check_groups(shape: Shape, look: Look) -> None:
         raise Doubt(
             Guess.SHAPE,
             f'Column "{shorten(column)}" of {source} has values only in the first rows of groups: '
-            f'"{shorten(below)}" stands below the row of "{shorten(above)}", and would skip this level; '
-            f"{shell_words(words)} gives empty cells the value above. Where such rows have none, --yes imports them "
-            "so.",
+            f'"{shorten(below)}" stands below the row of "{shorten(above)}", and would skip this level',
             words,
         )
 

@@ -22,7 +22,7 @@ from store.transfer.shapes.shape import RowOptions, Shape, TreeParts
 
 OTHER_LIST = (
     '{file} is a tree: "{name}" has objects that would be lost. The nodes of a tree are in lists "children", each with '
-    'a "key" or "name", and need no --level; a table has --level with a column of each list.'
+    'a "key" or "name", and need no --level; a table has --level with a column of each list'
 )
 _TITLES = frozenset(("name", "title", "label", "text", "caption", "displayname"))  # folded
 
@@ -278,7 +278,8 @@ def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         raise Doubt(
             Guess.SHAPE,
             f'"{shorten(mixed)}" of {table.name} is a value in some objects and an object in others, and only one '
-            "of both is a column; write it alike in all.",
+            "of both is a column",
+            other="write it alike in all",
         )
     homes = {max((one for one in table.lists if key.startswith(f"{one}.")), key=len, default="") for key in keys}
     for name, is_nested in table.lists.items():

@@ -83,13 +83,13 @@ class Taxonomy(Shape):
             reason = f'{some}, but not row {row}, "{shorten(text)}"'
         has_ids = not reason
         if reason:
-            reason += ". Give each line an id of its own, or none; now they would belong to the keys."
+            reason += ". Give each line an id of its own, or none; now they would belong to the keys"
         for row, node_id, _ in found if has_ids else ():
             try:
                 checked_id(node_id)
             except BadInput as error:
                 said = f"Row {row} of {name}: {error} Write others, such as the last part"
-                reason = reason or f"{said}; now ids would be made from the paths."
+                reason = reason or f"{said}; now ids would be made from the paths"
         if reason and Guess.IDS not in taken:
             raise Doubt(Guess.IDS, reason)
         return not reason if has_ids else None
@@ -104,7 +104,7 @@ class Taxonomy(Shape):
                 raise Doubt(
                     Guess.SHAPE,
                     f"{self.table.name} is an outline: row {number} is indented, or has a mark of its depth, and each "
-                    "line would be a root, or a comment; --tree-by indent imports this tree.",
+                    "line would be a root, or a comment",
                     ("--tree-by", "indent"),
                 )
             top = top or (line if not is_deeper and not line.startswith("##") else "")

@@ -74,7 +74,7 @@ class LeftOut:
         """Raise Doubt if nobody knows the time of expiry, and items are past one in an attribute with a usual name."""
         for name, count in self._expired.items() if self.expiry is None else ():
             seen = f'{quantity(count, "item")} may have expired by "{name}"; the time to live of the table is unknown'
-            raise Doubt(Guess.EXPIRY, f"{seen}. --ttl {name} leaves them out, --keep-deleted imports them.")
+            raise Doubt(Guess.EXPIRY, f"{seen}. --ttl {name} leaves them out, --keep-deleted imports them")
 
     def check(self) -> None:
         """Raise BadInput for a required attribute that no item had."""
