@@ -48,7 +48,9 @@ def code_parents(codes: Collection[str], split: str = "") -> tuple[dict[str, str
         ranges[len(low)].append((low, high, code))
     for found in ranges.values():
         found.sort(key=lambda one: one[0], reverse=True)  # the narrowest that holds a code is the first
-    known = {_END.sub("", cut): code for code, cut in cuts.items()} | {cut: code for code, cut in cuts.items()}
+    known = {cut: code for code, cut in cuts.items()}
+    if sum(bool(_END.search(cut)) for cut in known) * 2 >= len(known):  # as in 1. and 1.1.
+        known = {_END.sub("", cut): code for cut, code in known.items()} | known
 
     def above(code: str, low: str, high: str) -> str | None:
         for end in range(len(low), 0, -1):
@@ -112,7 +114,7 @@ def _reading(codes: Iterable[str]) -> tuple[str, str]:
     ]  # fmt: skip
     if len(others) * 10 >= len({code for code, _ in cut}):
         return _WHOLE, ""
-    is_outline, is_clear = _is_outline(known)
+    is_outline, is_clear = _is_outline(known, has_signs=bool(signs))
     used = "".join(sorted({sign for code in known for sign in code if not sign.isalnum()})).strip()
     other = BY_POSITION if is_outline else used
     return _WHOLE if is_outline else BY_POSITION, "" if is_clear else other
@@ -122,9 +124,9 @@ def _is_padded(number: str) -> bool:
     return len(number) > 1 and int(number[0]) == 0
 
 
-def _is_outline(codes: Collection[str]) -> tuple[bool, bool]:
+def _is_outline(codes: Collection[str], *, has_signs: bool = True) -> tuple[bool, bool]:
     """Whether most numbers of two digits follow those of one digit, as 1.10 follows 1.9, perhaps with gaps, or are not
-    those of one digit with another one behind; and whether that is clear.
+    those of one digit with another one behind; and whether that is clear. Without signs half of them are not.
     """
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for code in codes:
@@ -137,10 +139,13 @@ def _is_outline(codes: Collection[str]) -> tuple[bool, bool]:
         if not small or not large or (len(small) == 1 and large == {10 * max(small)}):
             continue
         above = {one[0] for one in found if len(one) > 1}
-        lost = sum(one[0] not in found for one in found if len(one) > 1)
+        lengths = {*map(len, found)} if has_signs else {1}
+        shorter = {size: max((one for one in lengths if one < size), default=0) for size in map(len, found)}
+        lost = sum(one[: shorter[len(one)]] not in found for one in found if shorter[len(one)])
         follows = min(large) - max(small) <= MAX_GAP and 2 * len(large) > max(large) - 10
         is_first = len(small) > 1 and min(large) == 10 and max(large) < 20
-        is_outline = not any(map(_is_padded, found)) and (follows or is_first or lost * 5 >= len(large))
+        is_lost = lost * (5 if has_signs else 2) >= len(large)
+        is_outline = not any(map(_is_padded, found)) and (follows or is_lost or (is_first and has_signs))
         counts[is_outline] += 1
         is_sure = (9 in small and follows) or lost > 1 if is_outline else len(above & found) * 2 > len(small) > 1
         clear[is_outline] += is_sure
@@ -203,7 +208,7 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     if not are_codes:
         found = _beginnings(keys)
     elif len({*map(len, keys)}) > 1:
-        found = [*code_parents(keys)[0].items()]
+        found = [pair for pair in code_parents(keys)[0].items() if not _NUMBERS.fullmatch(pair[1])]
     else:
         bodies = _without_check(keys)
         has_check = [*bodies] != [*bodies.values()]
