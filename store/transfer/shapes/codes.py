@@ -22,8 +22,8 @@ _RANGE = re.compile(r"(\w*\d)\s*[-–—]\s*(\w*\d)")
 _CHECKED = re.compile(r"([^\W_]+)[^\w\s][^\W_]")
 _DIVIDER = re.compile(r"[\W_]+")
 _END = re.compile(r"[\W_]+\Z")
-_DIGITS = re.compile(r"\d+")
-_NUMBER_AT_END = re.compile(r"\d*\Z")
+_NUMBER_AT_END = re.compile(r"\d+\Z")
+_PADDED = re.compile(r"(?<!\d)0\d+\Z")
 _WORD = re.compile(r"(?<=[\W_])[^\W\d_]+")
 _LEVELS = ((1, 1), (2, 1), (3, 1), (2, 2), (3, 3))  # characters of the first level, and of each below
 MAX_GAP = 3  # between the last number of one digit and the first of two, where a section was removed
@@ -38,10 +38,10 @@ def code_parents(codes: Collection[str], split: str = "") -> tuple[dict[str, str
     code of a length in use has no row. Parts between the signs of `split` are whole.
     """
     spans = {code: (m[1], m[2]) for code in codes if (m := _RANGE.fullmatch(code)) and len(m[1]) == len(m[2])}
-    are_parts = len(spans) * 2 >= len(codes) and any(low in codes for low, _ in spans.values())
+    are_parts = len(spans) * 2 >= len(codes) and not {*codes}.isdisjoint(low for low, _ in spans.values())
     if are_parts or any(low >= high for low, high in spans.values()) or any(code.count("-") > 1 for code in codes):
         spans = {}  # the sign divides the parts of codes
-    cuts = _without_zeros(_without_check(codes))
+    cuts = _without_zeros(_without_check(codes)) if split in ("", BY_POSITION) else {code: code for code in codes}
     split = split or _reading([cut for code, cut in cuts.items() if code not in spans])[0]
     ranges: defaultdict[int, list[tuple[str, str, str]]] = defaultdict(list)
     for code, (low, high) in sorted(spans.items(), key=lambda span: span[1][1]):
@@ -102,8 +102,7 @@ def _reading(codes: Iterable[str]) -> tuple[str, str]:
         (code, end) for code in known for end in range(1, len(code))
         if code[:end] in known and _may_end(code, end, BY_POSITION) and not _may_end(code, end, _WHOLE)
     ]  # fmt: skip
-    numbers = [found[0] for code, end in cut if (found := _NUMBER_AT_END.search(code, 0, end))]
-    if not cut or sum(_is_padded(f"{number}0") for number in numbers) * 5 >= len(cut):
+    if sum(bool(_PADDED.search(code[: end + 1])) for code, end in cut) * 5 >= len(cut):  # also if none is cut
         return BY_POSITION, ""
     sizes = Counter(place for code in known for place in range(len(code)))
     signs = Counter(place for code in known for place, sign in enumerate(code) if not sign.isalnum())
@@ -115,13 +114,8 @@ def _reading(codes: Iterable[str]) -> tuple[str, str]:
     if len(others) * 10 >= len({code for code, _ in cut}):
         return _WHOLE, ""
     is_outline, is_clear = _is_outline(known, has_signs=bool(signs))
-    used = "".join(sorted({sign for code in known for sign in code if not sign.isalnum()})).strip()
-    other = BY_POSITION if is_outline else used
-    return _WHOLE if is_outline else BY_POSITION, "" if is_clear else other
-
-
-def _is_padded(number: str) -> bool:
-    return len(number) > 1 and int(number[0]) == 0
+    other = BY_POSITION if is_outline else "".join({sign: "" for code in known for sign in code if not sign.isalnum()})
+    return _WHOLE if is_outline else BY_POSITION, "" if is_clear else other.strip()
 
 
 def _is_outline(codes: Collection[str], *, has_signs: bool = True) -> tuple[bool, bool]:
@@ -130,27 +124,25 @@ def _is_outline(codes: Collection[str], *, has_signs: bool = True) -> tuple[bool
     """
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for code in codes:
-        number = _NUMBER_AT_END.search(code)
-        if number and number[0]:
+        if number := _NUMBER_AT_END.search(code):
             groups[code[: number.start()]].add(number[0])
     counts, clear = [0, 0], [0, 0]
     for found in groups.values():
         small, large = {int(one) for one in found if len(one) == 1}, {int(one) for one in found if len(one) > 1}
         if not small or not large or (len(small) == 1 and large == {10 * max(small)}):
             continue
-        above = {one[0] for one in found if len(one) > 1}
         lengths = {*map(len, found)} if has_signs else {1}
-        shorter = {size: max((one for one in lengths if one < size), default=0) for size in map(len, found)}
-        lost = sum(one[: shorter[len(one)]] not in found for one in found if shorter[len(one)])
+        above = [one[: max(size for size in lengths if size < len(one))] for one in found if len(one) > 1]
+        lost = sum(one not in found for one in above)
         follows = min(large) - max(small) <= MAX_GAP and 2 * len(large) > max(large) - 10
         is_first = len(small) > 1 and min(large) == 10 and max(large) < 20
         is_lost = lost * (5 if has_signs else 2) >= len(large)
-        is_outline = not any(map(_is_padded, found)) and (follows or is_lost or (is_first and has_signs))
+        is_outline = not any(map(_PADDED.search, found)) and (follows or is_lost or (is_first and has_signs))
         counts[is_outline] += 1
-        is_sure = (9 in small and follows) or lost > 1 if is_outline else len(above & found) * 2 > len(small) > 1
+        is_sure = (9 in small and follows) or lost > 1 if is_outline else len(found & {*above}) * 2 > len(small) > 1
         clear[is_outline] += is_sure
     is_outline = counts[True] > counts[False]
-    has_zeros = any(_is_padded(number) for code in codes for number in _DIGITS.findall(code))
+    has_zeros = any(_PADDED.search(part) for code in codes for part in _DIVIDER.split(code))
     return is_outline, clear[is_outline] * 2 > sum(counts) or (has_zeros and not is_outline)
 
 
@@ -185,10 +177,10 @@ def see_codes(place: str, codes: Collection[str], tree_by: Callable[..., list[st
     """Raise Doubt for codes of which most begin with another one; `tree_by` makes the options that import this tree."""
     if nested := nested_keys(codes):
         other = _reading(codes)[1]
-        readings = [tree_by(), *([tree_by(split=other)] if other else [])] if tree_by else []
+        readings = [tree_by(**parts) for parts in ({}, {"split": other})[: 1 + bool(other)]] if tree_by else []
         raise shape_doubt(
-            f'{place} looks like a tree by codes: most begin with another one, such as "{shorten(nested[0])}" with '
-            f'"{shorten(nested[1])}", and all would become siblings',
+            f'{place} looks like a tree by codes: most are below another one, such as "{shorten(nested[0])}" '
+            f'below "{shorten(nested[1])}", and all would become siblings',
             *readings,
         )
 
@@ -206,31 +198,19 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
     are_codes = len(codes) >= 0.5 * len(keys) and not _are_consecutive(_without_check(codes).values())
     if not are_codes:
-        found = _beginnings(keys)
+        ends = ((key, end) for key in keys for end in range(1, len(key)) if _SEPARATOR.match(key, end))
+        known = {*keys}
+        found = [*{key: key[:end] for key, end in ends if key[:end] in known}.items()]
     elif len({*map(len, keys)}) > 1:
         found = [pair for pair in code_parents(keys)[0].items() if not _NUMBERS.fullmatch(pair[1])]
     else:
         bodies = _without_check(keys)
-        has_check = [*bodies] != [*bodies.values()]
+        has_check = {*keys}.isdisjoint(bodies.values())
         cuts = _without_zeros(bodies) if has_check else {key: re.sub("(00)+$", "", key) for key in keys}
         padded = {cut: key for key, cut in cuts.items()}
         found = [(padded[cut], padded[above]) for cut, above in code_parents(padded, BY_POSITION)[0].items()]
         found = found if len(found) >= 0.9 * sum(len(cut) > 2 for cut in padded) else []
     return max(found, key=lambda pair: (len(pair[1]), pair)) if len(found) * 2 >= len(keys) else None
-
-
-def _beginnings(keys: Collection[str]) -> list[tuple[str, str]]:
-    """The keys that begin with other ones and a separator, each with the longest of these."""
-    found: list[tuple[str, str]] = []
-    stack: list[str] = []
-    for key in sorted(keys):
-        while stack and not key.startswith(stack[-1]):
-            stack.pop()
-        above = next((one for one in reversed(stack) if _SEPARATOR.match(key, len(one))), None)
-        if above:
-            found.append((key, above))
-        stack.append(key)
-    return found
 
 
 def _are_consecutive(codes: Iterable[str]) -> bool:
