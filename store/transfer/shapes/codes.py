@@ -37,10 +37,7 @@ def code_parents(codes: Collection[str], split: str = "") -> tuple[dict[str, str
     """The codes that are below another one, each with the nearest; and those between which and that, or the root, a
     code of a length in use has no row. Parts between the signs of `split` are whole.
     """
-    spans = {code: (m[1], m[2]) for code in codes if (m := _RANGE.fullmatch(code)) and len(m[1]) == len(m[2])}
-    are_parts = len(spans) * 2 >= len(codes) and not {*codes}.isdisjoint(low for low, _ in spans.values())
-    if are_parts or any(low >= high for low, high in spans.values()) or any(code.count("-") > 1 for code in codes):
-        spans = {}  # the sign divides the parts of codes
+    spans = _spans(codes)
     cuts = _without_zeros(_without_check(codes)) if split in ("", BY_POSITION) else {code: code for code in codes}
     split = split or _reading([cut for code, cut in cuts.items() if code not in spans])[0]
     ranges: defaultdict[int, list[tuple[str, str, str]]] = defaultdict(list)
@@ -73,6 +70,16 @@ def code_parents(codes: Collection[str], split: str = "") -> tuple[dict[str, str
     return parents, [
         code for code, own in sizes.items() if any(sizes.get(parents.get(code, ""), 0) < one < own for one in used)
     ]
+
+
+def _spans(codes: Collection[str]) -> Mapping[str, tuple[str, str]]:
+    """The first and the last code of each range; none where the sign divides the parts of codes."""
+    found = {code: (m[1], m[2]) for code in codes if (m := _RANGE.fullmatch(code))}
+    spans = {code: ends for code, ends in found.items() if len(ends[0]) == len(ends[1])}
+    others = spans if len(spans) * 2 >= len(codes) else found.keys() - spans.keys()
+    are_parts = not {*codes}.isdisjoint(found[code][0] for code in others)
+    are_parts = are_parts or any(low >= high for low, high in spans.values())
+    return {} if are_parts or any(code.count("-") > 1 for code in codes) else spans
 
 
 def _may_end(code: str, end: int, split: str) -> bool:
@@ -111,9 +118,12 @@ def _reading(codes: Iterable[str]) -> tuple[str, str]:
         if any(sign.isalnum() == (signs[place] * 2 > sizes[place]) for place, sign in enumerate(code))
         and any(code[: found.start()] in known for found in _DIVIDER.finditer(code))
     ]  # fmt: skip
-    if len(others) * 10 >= len({code for code, _ in cut}):
-        return _WHOLE, ""
     is_outline, is_clear = _is_outline(known, has_signs=bool(signs))
+    whole = len(others) / len({code for code, _ in cut})
+    if is_outline:
+        is_clear = is_clear or whole >= 0.5
+    elif whole >= 0.1:
+        is_outline, is_clear = whole >= 0.5 or not is_clear, whole >= 0.5 and not is_clear
     other = BY_POSITION if is_outline else "".join({sign: "" for code in known for sign in code if not sign.isalnum()})
     return _WHOLE if is_outline else BY_POSITION, "" if is_clear else other.strip()
 
@@ -176,7 +186,7 @@ def _without_zeros(codes: Mapping[str, str]) -> Mapping[str, str]:
 def see_codes(place: str, codes: Collection[str], tree_by: Callable[..., list[str]] | None = None) -> None:
     """Raise Doubt for codes of which most begin with another one; `tree_by` makes the options that import this tree."""
     if nested := nested_keys(codes):
-        other = _reading(codes)[1]
+        other = _reading({*codes} - _spans(codes).keys())[1]
         readings = [tree_by(**parts) for parts in ({}, {"split": other})[: 1 + bool(other)]] if tree_by else []
         raise shape_doubt(
             f'{place} looks like a tree by codes: most are below another one, such as "{shorten(nested[0])}" '
