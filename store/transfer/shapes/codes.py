@@ -17,7 +17,6 @@ from store.transfer.shapes.doubts import ENOUGH_ROWS, shape_doubt
 
 BY_POSITION = "none"  # as split=none says it
 _WHOLE = "whole"  # parts between any signs
-_PATH_SIGNS = "/\\|"
 _RANGE = re.compile(r"(\w*\d)\s*[-–—]\s*(\w*\d)")
 _CHECKED = re.compile(r"([^\W_]+)[^\w\s][^\W_]")
 _DIVIDER = re.compile(r"[\W_]+")
@@ -77,9 +76,8 @@ def _spans(codes: Collection[str]) -> Mapping[str, tuple[str, str]]:
     found = {code: (m[1], m[2]) for code in codes if (m := _RANGE.fullmatch(code))}
     spans = {code: ends for code, ends in found.items() if len(ends[0]) == len(ends[1])}
     others = spans if len(spans) * 2 >= len(codes) else found.keys() - spans.keys()
-    are_parts = not {*codes}.isdisjoint(found[code][0] for code in others)
-    are_parts = are_parts or any(low >= high for low, high in spans.values())
-    return {} if are_parts or any(code.count("-") > 1 for code in codes) else spans
+    are_ranges = {*codes}.isdisjoint(found[code][0] for code in others) and not any(a >= b for a, b in spans.values())
+    return spans if are_ranges and not any(code.count("-") > 1 for code in codes) else {}
 
 
 def _may_end(code: str, end: int, split: str) -> bool:
@@ -88,7 +86,7 @@ def _may_end(code: str, end: int, split: str) -> bool:
     """
     both = code[end - 1 : end + 1]
     if split not in (BY_POSITION, _WHOLE):
-        return not {*both}.isdisjoint(split)
+        return code[end - 1] in split or code[end:].lstrip()[:1] in split
     if split == _WHOLE:
         return not both.isdecimal() and not both.isalpha()
     return not (both.isalpha() and bool(_DIVIDER.search(code, 0, end)))
@@ -100,7 +98,7 @@ def _reading(codes: Iterable[str]) -> tuple[str, str]:
     Signs of codes by position are at the same places in all, so that `x.x.x` beside `x.xx` has whole parts.
     """
     known = {_END.sub("", code) for code in codes}
-    for sign in _PATH_SIGNS:
+    for sign in "/\\|":
         above = [code.rpartition(sign)[0] for code in known if sign in code[1:]]
         are_paths = sum(one in known for one in above) * 2 >= len(above) or not any(map(str.isalpha, "".join(known)))
         if above and are_paths and len(above) * 2 >= sum(bool(_DIVIDER.search(code, 1)) for code in known):
@@ -145,15 +143,15 @@ def _is_outline(codes: Collection[str], *, has_signs: bool = True) -> tuple[bool
         above = [one[: max(size for size in lengths if size < len(one))] for one in found if len(one) > 1]
         lost = sum(one not in found for one in above)
         follows = min(large) - max(small) <= MAX_GAP and 2 * len(large) > max(large) - 10
-        is_first = len(small) > 1 and min(large) == 10 and max(large) < 20
-        is_lost = lost * (5 if has_signs else 2) >= len(large)
-        is_outline = not any(map(_PADDED.search, found)) and (follows or is_lost or (is_first and has_signs))
+        is_first = has_signs and len(small) > 1 and min(large) == 10 and max(large) < 20
+        is_outline = follows or is_first or lost * (5 if has_signs else 2) >= len(large)
+        is_outline = is_outline and not any(map(_PADDED.search, found))
         counts[is_outline] += 1
         is_sure = (9 in small and follows) or lost > 1 if is_outline else len(found & {*above}) * 2 > len(small) > 1
         clear[is_outline] += is_sure
     is_outline = counts[True] > counts[False]
     has_zeros = any(_PADDED.search(part) for code in codes for part in _DIVIDER.split(code))
-    return is_outline, clear[is_outline] * 2 > sum(counts) or (has_zeros and not is_outline)
+    return is_outline, clear[is_outline] * 2 >= max(1, sum(counts)) or (has_zeros and not is_outline)
 
 
 def _without_check(codes: Collection[str]) -> Mapping[str, str]:
@@ -206,7 +204,7 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     if 5 * len(ranges := [*filter(_NUMBERS.fullmatch, keys)]) <= len(keys):
         keys = {*keys} - {*ranges} | {key.partition("-")[0] for key in ranges}
     codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
-    are_codes = len(codes) >= 0.5 * len(keys) and not _are_consecutive(_without_check(codes).values())
+    are_codes = len(codes) >= 0.5 * len(keys) and not _are_consecutive([*_without_check(codes).values()])
     if not are_codes:
         ends = ((key, end) for key in keys for end in range(1, len(key)) if _SEPARATOR.match(key, end))
         known = {*keys}
@@ -223,17 +221,15 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     return max(found, key=lambda pair: (len(pair[1]), pair)) if len(found) * 2 >= len(keys) else None
 
 
-def _are_consecutive(codes: Iterable[str]) -> bool:
+def _are_consecutive(codes: Collection[str]) -> bool:
     """Whether codes are numbers, with the same letters before them or several, that fill at least half their range.
 
     Codes of two digits below those of one have no number that ends in 0.
     """
     numbers: defaultdict[str, set[int]] = defaultdict(set)
-    numbered = [*codes]
-    if sum(code[-1:].isalpha() for code in numbered) * 3 <= len(numbered):
-        numbered = [code[:-1] if code[-1:].isalpha() else code for code in numbered]  # as houses of a street
-    for code in numbered:
-        if not (parts := _NUMBERED.fullmatch(code)):
+    are_houses = sum(code[-1:].isalpha() for code in codes) * 3 <= len(codes)  # 7, 7a and 8 of a street
+    for code in codes:
+        if not (parts := _NUMBERED.fullmatch(code[:-1] if are_houses and code[-1:].isalpha() else code)):
             return False
         numbers[parts[1]].add(int(parts[2]))
     step = gcd(*(number for found in numbers.values() for number in found)) or 1
