@@ -64,7 +64,8 @@ def shape_of(hierarchy: Hierarchy, table: Table, options: RowOptions) -> Shape:
     """
     if options.tree and not options.by_id:
         _check_tree(table, options.tree, options)
-        options = replace(options, tree=options.tree.on(table.header) if "level" in options.tree.parts else options.tree)
+        if "level" in options.tree.parts:
+            options = replace(options, tree=options.tree.on(table.header))
     shape = next(one for one in SHAPES if one.fits(table, options))
     if table.document and shape not in (ById, Nested):
         see_nested(hierarchy, table, options)
@@ -81,7 +82,7 @@ def check_unmatched(hierarchy: Hierarchy, table: Table, taken: Collection[Guess]
 
 def _check_tree(table: Table, tree: TreeBy, options: RowOptions) -> None:
     """Raise BadInput where `--tree-by` is not for what the file is, or contradicts other options."""
-    folded = ["id"] if tree.shape == "parent" else []
+    folded = {*options.columns.case_insensitive} - {"id" if tree.shape == "parent" else ""}
     if table.is_text:
         if tree != TreeBy("indent", {"indent": ""}):
             raise BadInput(f"--tree-by {tree.shape} with columns needs a table; a text is imported by indent alone.")
@@ -90,7 +91,7 @@ def _check_tree(table: Table, tree: TreeBy, options: RowOptions) -> None:
             raise BadInput("--tree-by children is not for tables.")
     elif tree.parts.get("indent") == "":
         raise BadInput("--tree-by indent of a table is indent=COLUMN.")
-    elif options.columns.levels or options.cells.fill_down or options.columns.case_insensitive not in ([], folded):
+    elif options.columns.levels or options.cells.fill_down or folded:
         raise BadInput(
             "--level, --fold-case and --fill-down are for columns of levels, which --tree-by has not; --fold-case id "
             "is for ids of parents."

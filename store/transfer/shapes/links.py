@@ -68,8 +68,8 @@ class Links(Shape):
         ids = self._cells.id_columns(level)
         given = next((found for one in ids if one and (found := text(cells, one))), None)
         node_id = given if any(ids) or self._codes else node_id_of(own)
-        of_parent = cells[self._cells.index[self._parent]] if self._parent else ""
-        parent = text_of(of_parent) if isinstance(of_parent, list) else text(cells, self._parent) if self._parent else ""
+        parent = cells[self._cells.index[self._parent]] if self._parent else ""
+        parent = text_of(parent) if isinstance(parent, list) or not self._parent else text(cells, self._parent)
         if not parent and (inner := next((one for one in self._in_parents if text(cells, one)), None)):
             raise BadInput(f'Column "{self._parent}" is empty, but "{inner}" has a value.')
         kept = self._cells.kept(cells)

@@ -12,8 +12,6 @@ from store.transfer.rows import NOTHING, Part
 from store.transfer.shapes.columns import LevelCells, LevelColumns, check_columns, columns, numeric
 from store.transfer.shapes.shape import RowOptions, TreeBy
 
-MAX_CHARACTERS = 200  # of a value in an option that a message says
-
 
 class NodeCells(LevelCells):
     """The cells of rows that are nodes of a tree. Raises BadInput for columns that the file does not have."""
@@ -33,10 +31,8 @@ class NodeCells(LevelCells):
         for value, _, name in (map(str.strip, pair.rpartition("=")) for pair in tree.levels):
             given = f'--tree-by level={self._level_column} takes "{shorten(value)}" for'
             if (level := self._labels.get(fold(name))) is None:
-                skip = shell_words(["--skip", f"{self._level_column}={value}"])
-                raise BadInput(
-                    f'{given} "{shorten(name)}", which is none of the levels {self._known}; {skip} leaves such rows out.'
-                )
+                skip = f"{shell_words(['--skip', f'{self._level_column}={value}'])} leaves such rows out"
+                raise BadInput(f'{given} "{shorten(name)}", which is none of the levels {self._known}; {skip}.')
             if self._levels.setdefault(value.casefold(), level) != level:
                 raise BadInput(f"{given} two levels; name one of them.")
         self._name_columns = [*dict.fromkeys(own.name for own in self.levels if own.name)]
@@ -57,7 +53,7 @@ class NodeCells(LevelCells):
         level = self._levels.get(text.casefold()) or self._labels.get(fold(text))
         if level is None and text:
             parts = [f"{what}={name}" for what, name in self._tree.parts.items() if what != "level"]
-            parts += [f"level={column}:{text[:MAX_CHARACTERS]}=LEVEL", *self._tree.levels]
+            parts += [f"level={column}:{shorten(text)}=LEVEL", *self._tree.levels]
             way = f"{shell_words(['--tree-by', csv_line(parts)])} takes it for one"
             raise BadInput(f'Column "{column}": {shorten(text)} is none of the levels {self._known}; {way}.')
         return level

@@ -8,7 +8,7 @@ import pickle
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 from store.engine import ReadUsage, Store
@@ -63,6 +63,11 @@ _WALK = (
     + "SELECT depth, link.n, key, level, node_id, p, pk, sk, cells "
     + "FROM placed CROSS JOIN link USING (n) LEFT JOIN content USING (n)"
 )
+_MARKS = ", ".join(f"'{mark}'" for mark in NO_PARENT)
+_NO_PARENTS = f"""
+    UPDATE link SET parent = '' WHERE lower(parent) IN ({_MARKS})
+    AND lower(parent) NOT IN (SELECT lower(id) FROM link WHERE lower(id) IN ({_MARKS}))
+"""  # noqa: S608
 _TWICE = "SELECT id FROM link GROUP BY id HAVING count(*) > 1"
 _LEFT = _PLACED + "SELECT n, p, parent FROM link WHERE n > 0 AND n NOT IN (SELECT n FROM placed)"  # noqa: S608
 
@@ -124,17 +129,14 @@ class ParentTree:
         self._execute("CREATE INDEX by_node_id ON link (node_id)")
         if self.fold:
             self._fold_ids()
-        marks = ", ".join(f"?{number}" for number, _ in enumerate(NO_PARENT, start=1))
-        ids = f"SELECT lower(id) FROM link WHERE lower(id) IN ({marks})"  # noqa: S608
-        none = f"UPDATE link SET parent = '' WHERE lower(parent) IN ({marks}) AND lower(parent) NOT IN ({ids})"  # noqa: S608
-        self._execute(none, (*NO_PARENT,))
+        self._execute(_NO_PARENTS)
         self._join_repeated()
         if self.by_codes:
             self._link_codes()
         if self.by_names:
             self._reject_unclear()
-        own = "SELECT count(*), id, min(n) FROM link WHERE parent = id AND p IS NULL"
-        count, first, _ = self._execute(own).fetchone()
+        own = "FROM link WHERE parent = id AND p IS NULL"
+        count, first, _ = self._execute(f"SELECT count(*), id, min(n) {own}").fetchone()
         if count:
             are_roots = "is its own parent, a root" if count == 1 else "are their own parents, roots"
             self.sentences.append(f"{quantity(count, 'row')} {are_roots}, such as {_shown(first)}.")
@@ -156,10 +158,11 @@ class ParentTree:
     def _fold_ids(self) -> None:
         """Write the ids that differ in case only, and those of parents, as the first row does."""
         self._db.create_function("folded", 1, str.casefold, deterministic=True)
-        self._execute("CREATE TABLE spelling AS SELECT folded(id) AS folded_id, id, min(n) FROM link GROUP BY 1")
+        texts = "SELECT id, n FROM link UNION ALL SELECT parent, n + (1 << 40) FROM link"  # ids are before parents
+        self._execute(f"CREATE TABLE spelling AS SELECT folded(id) AS folded_id, id, min(n) FROM ({texts}) GROUP BY 1")  # noqa: S608
         self._execute("CREATE INDEX by_folded_id ON spelling (folded_id)")
         first = "(SELECT spelling.id FROM spelling WHERE folded_id = folded(link.{}))"
-        self._execute(f"UPDATE link SET id = {first.format('id')}, parent = coalesce({first.format('parent')}, parent)")  # noqa: S608
+        self._execute(f"UPDATE link SET id = {first.format('id')}, parent = {first.format('parent')}")  # noqa: S608
 
     def _join_repeated(self) -> None:
         """Leave out the later rows of an id; those that do not say the same are rejected, with another parent all.
@@ -191,8 +194,9 @@ class ParentTree:
         self._db.executemany("DELETE FROM link WHERE n = ?", again)
         if repeated := len(again) - len(self._rejections) + rejected:
             self.sentences.append(f"repeated: {quantity(repeated, 'row')} that another row equals.")
-        others = "SELECT 1 FROM link other WHERE other.id = link.id AND (other.key IS NOT NULL OR other.n < link.n)"
-        self._execute(f"DELETE FROM link WHERE key IS NULL AND EXISTS ({others})")  # noqa: S608
+        if not self.by_names:
+            others = "SELECT 1 FROM link other WHERE other.id = link.id AND (other.key IS NOT NULL OR other.n < link.n)"
+            self._execute(f"DELETE FROM link WHERE key IS NULL AND EXISTS ({others})")  # noqa: S608
         numbers = {number for (number,) in self._execute("SELECT n FROM link WHERE key IS NULL")}
         conflicts |= {one.number: one.reason for one in self._rejections if one.number in numbers}
         self._rejections = [one for one in self._rejections if one.number not in numbers]
@@ -201,8 +205,10 @@ class ParentTree:
     def _reject_unclear(self) -> None:
         """Reject the children of names that several nodes have, whose ids are then made from their paths."""
         places: dict[str, list[str]] = {}
-        for name, number, parent in self._execute(f"SELECT id, n, parent FROM link WHERE id IN ({_TWICE}) ORDER BY n"):  # noqa: S608
-            places.setdefault(name, []).append(f"{f'below {_shown(parent)}' if parent else 'a root'} in row {number}")
+        twice = f"SELECT id, n, parent, key FROM link WHERE id IN ({_TWICE}) ORDER BY n"  # noqa: S608
+        for name, number, parent, key in self._execute(twice):
+            place = f"below {_shown(parent)}" if parent else "a root" if key else "rejected"
+            places.setdefault(name, []).append(f"{place} in row {number}")
         children = self._execute(f"SELECT n, parent FROM link WHERE parent IN ({_TWICE})").fetchall()  # noqa: S608
         way = "an id in each row, or whole paths, tell them apart"
         self._reject({
@@ -284,11 +290,11 @@ class ParentTree:
     def _place_others(self, *, has_nodes: bool) -> None:
         """Place the rows whose parent is nowhere: the tops of a tree without its root, or below parents to create."""
         orphans = "FROM link WHERE p IS NULL AND n > 0"
-        if not self.by_codes:
-            faults = self._faults_of({parent for (parent,) in self._execute(f"SELECT DISTINCT parent {orphans}")})
-            rows = self._execute(f"SELECT n, parent {orphans}")
-            self._reject({number: faults[parent] for number, parent in rows if parent in faults})
         parents = [parent for (parent,) in self._execute(f"SELECT DISTINCT parent {orphans}")]
+        faults = self._faults_of(parents)
+        rows = self._execute(f"SELECT n, parent {orphans}")
+        self._reject({number: faults[parent] for number, parent in rows if parent in faults})
+        parents = [parent for parent in parents if parent not in faults]
         if self.by_codes:
             self._execute("UPDATE link SET p = 0 WHERE p IS NULL")
         elif self.create:
@@ -308,7 +314,7 @@ class ParentTree:
                 )
 
     def _faults_of(self, parents: Collection[str]) -> dict[str, str]:
-        """Why parents that no row has are not to be created: a row has them in another spelling, or they are several."""
+        """Why parents that no row has are not created: a row has them in another spelling, or they are several."""
         alike: dict[str, list[str]] = {}
         found: dict[str, str] = {}
         for parent in parents:
@@ -316,24 +322,20 @@ class ParentTree:
         for number, own in self._execute("SELECT n, id FROM link WHERE n > 0 ORDER BY n") if parents else ():
             for parent in alike.get(_plain(own), ()):
                 is_case = parent.casefold() == own.casefold()
-                what = "case" if is_case else "zeros" if _ZEROS.sub("", parent) == _ZEROS.sub("", own) else "case and zeros"
-                way = "--fold-case id ignores case" if is_case else "write it alike in both columns"
-                found.setdefault(
-                    parent,
-                    f"No row has the id {_shown(parent)} of its parent; {_shown(own)} of row {number} differs in {what} "
-                    f"only: {way}.",
+                way = (
+                    "case only: --fold-case id ignores case"
+                    if is_case
+                    else "zeros only: write it alike in both columns"
                 )
-        for parent in {*parents} - found.keys():
-            for signs in _SIGNS:
-                several = [*filter(None, signs.split(parent))]
-                known = [self._execute("SELECT 1 FROM link WHERE id = ?", (one,)).fetchone() for one in several]
-                if len(several) > 1 and (all(known) or (any(known) and re.search("[;|]", parent))):
-                    names = " and ".join(map(_shown, several[:SHOWN_ROWS]))
-                    rows = ", or a row for each" if self.by_names else ""
-                    found[parent] = (
-                        f'Column "{self.parents}" has {len(several)} parents, {names}, and a node has one place; write '
-                        f"one of them{rows}."
-                    )
+                lacks = f"No row has the id {_shown(parent)} of its parent"
+                found.setdefault(parent, f"{lacks}; {_shown(own)} of row {number} differs in {way}.")
+        way = "write one of them, or a row for each" if self.by_names else "write one of them"
+        for parent, signs in product({*parents} - found.keys(), _SIGNS):
+            several = [*filter(None, signs.split(parent))]
+            known = [self._execute("SELECT 1 FROM link WHERE id = ?", (one,)).fetchone() for one in several]
+            if len(several) > 1 and (all(known) or (any(known) and re.search("[;|]", parent))):
+                names = f"{len(several)} parents, {' and '.join(map(_shown, several[:SHOWN_ROWS]))}"
+                found.setdefault(parent, f'Column "{self.parents}" has {names}, and a node has one place; {way}.')
         return found
 
     def _make_keys_unique(self) -> None:
@@ -380,15 +382,15 @@ class ParentTree:
                     place = node_key(self.hierarchy.name, (key,))
                 if pk and (pk, sk) != place:
                     self._moved.add(Key(pk, sk))
-                if (pk, sk) != place and place.pk and own_id:  # a node without an id is that of its path
+                if (pk, sk) != place and place.pk and (own_id or not self.by_names):
                     coming.append((row, place))
             items = await store.get([place for _, place in coming], self._reads, strong=True)
-            for ((number, own, key, parent, fixed, *_), place), item in zip(coming, items, strict=True):
+            for ((number, own, key, parent, fixed, *_, own_id), place), item in zip(coming, items, strict=True):
                 node_id = item and bare_id(Record.of(item))
                 if not node_id or self._execute("SELECT 1 FROM link WHERE node_id = ?", (node_id,)).fetchone():
                     continue
                 is_derived = node_id == derived_id(self.hierarchy.name, path_of(*place))
-                if is_derived and self.by_names:  # several nodes had this name
+                if is_derived and (self.by_names or not own_id):  # a node without an id is that of its path
                     self._execute("UPDATE link SET node_id = NULL WHERE n = ?", (number,))
                     continue
                 if is_derived:
@@ -428,6 +430,7 @@ class ParentTree:
                 level, reason = level_below(self.hierarchy, levels[depth - 2] if depth > 1 else None)
                 if reason and not self.has_levels:
                     raise BadInput(reason)
+                reason = reason and f"{reason.partition('; ')[0]}; the row says no level."
             if depth <= lost[1]:
                 lost = (number, depth) if reason else (0, NOWHERE)
             path[depth - 1 :], levels[depth - 1 :] = [key], [level]
