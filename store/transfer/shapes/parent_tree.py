@@ -151,12 +151,12 @@ class ParentTree:
         self._execute(f"UPDATE link SET p = ({above}) WHERE p IS NULL AND n > 0")  # noqa: S608
 
     def _reject(self, reasons: Mapping[int, str]) -> None:
-        """Reject rows with what is below them: they are placed nowhere."""
+        """Place rows nowhere, so that they are rejected with what is below them."""
         self._reasons |= reasons
         self._db.executemany("UPDATE link SET p = n WHERE n = ?", [(number,) for number in reasons])
 
     def _fold_ids(self) -> None:
-        """Write the ids that differ in case only, and those of parents, as the first row does."""
+        """Write ids that differ in case only, and those of parents, as the first row does."""
         self._db.create_function("folded", 1, str.casefold, deterministic=True)
         texts = "SELECT id, n FROM link UNION ALL SELECT parent, n + (1 << 40) FROM link"  # ids are before parents
         self._execute(f"CREATE TABLE spelling AS SELECT folded(id) AS folded_id, id, min(n) FROM ({texts}) GROUP BY 1")  # noqa: S608
@@ -167,7 +167,7 @@ class ParentTree:
     def _join_repeated(self) -> None:
         """Leave out the later rows of an id; those that do not say the same are rejected, with another parent all.
 
-        Of names with several parents each is a node. An id of rejected rows alone stays, so that they have it.
+        A name with several parents stays with each of them, and an id that only rejected rows have with the first.
         """
         query = f"""
             SELECT id, parent, n, key, level, node_id, cells FROM link JOIN content USING (n)
@@ -195,8 +195,8 @@ class ParentTree:
         if repeated := len(again) - len(self._rejections) + rejected:
             self.sentences.append(f"repeated: {quantity(repeated, 'row')} that another row equals.")
         if not self.by_names:
-            others = "SELECT 1 FROM link other WHERE other.id = link.id AND (other.key IS NOT NULL OR other.n < link.n)"
-            self._execute(f"DELETE FROM link WHERE key IS NULL AND EXISTS ({others})")  # noqa: S608
+            twin = "SELECT 1 FROM link twin WHERE twin.id = link.id AND (twin.key IS NOT NULL OR twin.n < link.n)"
+            self._execute(f"DELETE FROM link WHERE key IS NULL AND EXISTS ({twin})")  # noqa: S608
         numbers = {number for (number,) in self._execute("SELECT n FROM link WHERE key IS NULL")}
         conflicts |= {one.number: one.reason for one in self._rejections if one.number in numbers}
         self._rejections = [one for one in self._rejections if one.number not in numbers]
@@ -318,9 +318,9 @@ class ParentTree:
         alike: dict[str, list[str]] = {}
         found: dict[str, str] = {}
         for parent in parents:
-            alike.setdefault(_plain(parent), []).append(parent)
+            alike.setdefault(_ZEROS.sub("", parent.casefold()), []).append(parent)
         for number, own in self._execute("SELECT n, id FROM link WHERE n > 0 ORDER BY n") if parents else ():
-            for parent in alike.get(_plain(own), ()):
+            for parent in alike.get(_ZEROS.sub("", own.casefold()), ()):
                 is_case = parent.casefold() == own.casefold()
                 way = (
                     "case only: --fold-case id ignores case"
@@ -508,11 +508,6 @@ def _key(text: str, other: str) -> str:
     except BadPath:
         key = ""
     return key or other
-
-
-def _plain(text: str) -> str:
-    """An id without case, and without zeros that say nothing in a number."""
-    return _ZEROS.sub("", text.casefold())
 
 
 def _cells(pickled: bytes) -> list[object]:
