@@ -40,7 +40,7 @@ MAX_KEY_CHARACTERS = 200  # of a key that is made of a name; with a longer one i
 SHOWN_ROWS = 5
 NOWHERE = 1 << 30  # a depth that no node has
 _ZEROS = re.compile(r"\A0+(?=\w)|(?<=\d)\.0+\Z")  # that a program removes from a number, or adds to it
-_SIGNS = (re.compile(r'\s*[;|,/&+\n\[\]{}"]+\s*'), re.compile(r'[\s;|,/&+\[\]{}"]+'))  # between ids in a cell
+_SIGNS = (re.compile(r"\s*[^\w\s.@'’#-]+\s*|\n"), re.compile(r"\s+"))  # between ids in a cell
 
 # `p` is the number of the parent's row, 0 of a root; `pk` and `sk` are the key of the stored node. Rows with negative
 # numbers are parents that the file does not have: stored ones, with their level and no `p`, and created ones.
