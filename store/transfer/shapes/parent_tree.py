@@ -98,6 +98,7 @@ class ParentTree:
     _rejections: list[Rejection] = field(default_factory=list)
     _reasons: dict[int, str] = field(default_factory=dict)  # why rows whose children are rejected with them are so
     _rows: int = 0
+    _has_nodes: bool = False  # in the store
     _is_read: bool = False
 
     def spool(self, on_rows: Callable[[int], None] = lambda rows: None) -> None:
@@ -251,6 +252,7 @@ class ParentTree:
             await self._find_moved(store)
 
     def _settle(self, *, has_nodes: bool) -> None:
+        self._has_nodes = has_nodes
         self._place_others(has_nodes=has_nodes)
         self._execute("CREATE INDEX by_parent ON link (p, key)")
         self._make_keys_unique()
@@ -467,6 +469,8 @@ class ParentTree:
             if above is None:
                 null = shell_words(["--null", f"{self.parents}={parent}"])
                 ways = f"--create-parents makes it a root, {null} takes it for none"
+                if self.by_names and self._has_nodes:  # of which several may have the name
+                    ways = "import it with the row of its parent"
                 reason = f"No row has the id {_shown(parent)} of its parent; {ways}."
             yield Rejection(number, self._reasons.get(number) or circles.get(number) or reason)
 

@@ -38,9 +38,10 @@ class TreeBy:
     def on(self, header: Sequence[str]) -> "TreeBy":
         """These parts for a table with this header, which tells what of `level=a:b=c` is the column."""
         text = self.parts.get("level", "")
-        if text in header or "=" not in (pair := text.partition(":"))[2]:
+        first, _, rest = text.partition(":")
+        if text in header or not first or "=" not in rest:
             return self
-        column = max((one for one in header if one and text.startswith(f"{one}:")), key=len, default=pair[0])
+        column = max((one for one in header if one and text.startswith(f"{one}:")), key=len, default=first)
         levels = (text[len(column) + 1 :], *self.levels)
         return replace(self, parts={**self.parts, "level": column}, levels=levels)
 
