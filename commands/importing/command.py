@@ -49,9 +49,9 @@ def import_file(
         'also for one level. \'category=Path split " > "\' for paths, with each "|" for several in a cell. By default '
         "columns are matched by their names."),
     tree: Text = _option("--tree-by", "How the file says its tree where levels have no columns: id=ID,parent=PARENT, "
-        "prefix=CODE, depth=COLUMN or indent=COLUMN of a table, each also with key=COLUMN and level=COLUMN, prefix "
-        "with split=SIGN for signs around whole parts; indent of a text; children=NAME of JSON, also with key=NAME, "
-        "name=NAME and id=NAME."),
+        "prefix=CODE, depth=COLUMN or indent=COLUMN of a table, each also with key=COLUMN and level=COLUMN, or "
+        "level=COLUMN:VALUE=LEVEL,VALUE=LEVEL for values that are no names of levels, prefix with split=SIGN for signs "
+        "around whole parts; indent of a text; children=NAME of JSON, also with key=NAME, name=NAME and id=NAME."),
     names: Texts = _option("--name", "Table: column of names, such as city=City; the key by default."),
     names_in: Texts = _option("--name-in", "Table: column of names in a language, such as city.de=Stadt; repeatable."),
     ids: Texts = _option("--id", "Table: column of ids, such as city=Id; made from paths by default."),
@@ -62,7 +62,7 @@ def import_file(
         "before it, such as city-30.", False),
     attributes: Texts = _option("--attr", "Table: column of an attribute, such as store.street=Street; repeatable."),
     case_insensitive: Texts = _option("--fold-case", "Table: level whose keys ignore case, such as city: OMAHA and "
-        "Omaha are one node."),
+        "Omaha are one node. With --tree-by id=ID,parent=PARENT also id: ids ignore case."),
     nulls: Texts = _option("--null", "Table: text that means no value, in all columns (NULL) or in one "
         "(Population=NA); repeatable."),
     numbers: Text = _option("--numbers", 'Table: format of numbers by an example: "1,234.56", "1.234,56", "1 234,56" '

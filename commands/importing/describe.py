@@ -55,7 +55,7 @@ def describe_file(given: Given, hierarchy: Hierarchy, source: Source, options: F
         raise
     given.said += [f"{source.name}: {guess}" for guess in (*shape.table.guesses, *shape.guesses)]
     if shape.is_table:
-        sample, parts = shape.table.sample, options.tree.parts if options.tree else {}
+        sample, parts = shape.table.sample, shape.given.tree.parts if shape.given.tree else {}
         places = shape.places() | {column: what for what, column in parts.items() if column}
         describe_columns(given.said, sample, places)
         keys = [level.key for level in shape.levels if level.key]

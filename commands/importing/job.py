@@ -391,8 +391,8 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
         raise BadInput("--describe prints text; leave --json out.")
     job, address, options = ImportJob(given, hierarchy), params["file"], _file_options(hierarchy, params)
     job.moves = job.moves or (options.tree is not None and options.tree.shape == "parent" and not job.language)
-    if options.tree and params["level_ids"]:
-        raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
+    if options.tree and options.tree.shape == "parent" and params["level_ids"]:
+        raise BadInput("--level-ids is not for --tree-by id=ID, whose rows name one another by their ids.")
     if not address.startswith(SCHEME):
         check_address(address, "clade import HIERARCHY - --format csv")
     if address.startswith(SCHEME) or params["key"] or is_export(Path(address)):

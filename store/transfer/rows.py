@@ -84,13 +84,15 @@ class Row(NamedTuple):
 class Rejection(NamedTuple):
     """A row that cannot be imported, and why.
 
-    `moved` where its node is at another path, and `has_other_key` where that is as deep and ends in another key.
+    `moved` where its node is at another path, and `has_other_key` where that is as deep and ends in another key. `own`
+    is by what others name its node in a tree by parents.
     """
 
     number: int
     reason: str
     moved: bool = False
     has_other_key: bool = False
+    own: str = ""
 
 
 TextRows = Iterator[tuple[str, Row | Rejection]]  # the rows of a file in its order, each with its text

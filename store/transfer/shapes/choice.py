@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from store.errors import BadInput, shorten
@@ -36,13 +37,17 @@ def tree_by(text: str | None) -> TreeBy | None:
     """
     if text is None:
         return None
-    given, parts = f"--tree-by {shorten(text)}", dict[str, str]()
+    given, parts, levels = f"--tree-by {shorten(text)}", dict[str, str](), list[str]()
+    names = {name for _, known in TREES.values() for name in (*known.needed, *known.others)}
     try:
         cells = next(csv.reader([text], strict=True), [])
     except csv.Error:
         cells = [""]
     for what, equals, name in (map(str.strip, cell.partition("=")) for cell in cells):
-        if what in parts or not any(what in (*known.needed, *known.others) for _, known in TREES.values()):
+        if what not in names and equals and "=" in parts.get("level", "").partition(":")[2]:
+            levels.append(f"{what}={name}")  # one more value of the column of levels
+            continue
+        if what in parts or what not in names:
             raise BadInput(f'{given} has {"two parts" if what in parts else "the unknown part"} "{what}"; {TREE_BY}')
         if not name.strip("| ") and (equals or what != "indent"):
             raise BadInput(f"{given} has no column for {what}; write {what}=COLUMN.")
@@ -51,7 +56,7 @@ def tree_by(text: str | None) -> TreeBy | None:
     known = TREES[shapes[0]][1] if len(shapes) == 1 else None
     if known is None or not {*known.needed} <= parts.keys() <= {*known.needed, *known.others}:
         raise BadInput(f"{given} does not say how the tree is written; {TREE_BY}")
-    return TreeBy(shapes[0], parts)
+    return TreeBy(shapes[0], parts, tuple(levels))
 
 
 def shape_of(hierarchy: Hierarchy, table: Table, options: RowOptions) -> Shape:
@@ -60,6 +65,8 @@ def shape_of(hierarchy: Hierarchy, table: Table, options: RowOptions) -> Shape:
     """
     if options.tree and not options.by_id:
         _check_tree(table, options.tree, options)
+        if "level" in options.tree.parts:
+            options = replace(options, tree=options.tree.on(table.header))
     shape = next(one for one in SHAPES if one.fits(table, options))
     if table.document and shape not in (ById, Nested):
         see_nested(hierarchy, table, options)
@@ -76,6 +83,7 @@ def check_unmatched(hierarchy: Hierarchy, table: Table, taken: Collection[Guess]
 
 def _check_tree(table: Table, tree: TreeBy, options: RowOptions) -> None:
     """Raise BadInput where `--tree-by` is not for what the file is, or contradicts other options."""
+    folded = {*options.columns.case_insensitive} - {"id" if tree.shape == "parent" else ""}
     if table.is_text:
         if tree != TreeBy("indent", {"indent": ""}):
             raise BadInput(f"--tree-by {tree.shape} with columns needs a table; a text is imported by indent alone.")
@@ -84,8 +92,11 @@ def _check_tree(table: Table, tree: TreeBy, options: RowOptions) -> None:
             raise BadInput("--tree-by children is not for tables.")
     elif tree.parts.get("indent") == "":
         raise BadInput("--tree-by indent of a table is indent=COLUMN.")
-    elif options.columns.levels or options.columns.case_insensitive or options.cells.fill_down:
-        raise BadInput("--level, --fold-case and --fill-down are for columns of levels, which --tree-by has not.")
+    elif options.columns.levels or options.cells.fill_down or folded:
+        raise BadInput(
+            "--level, --fold-case and --fill-down are for columns of levels, which --tree-by has not; --fold-case id "
+            "is for ids of parents."
+        )
 
 
 def check_shape(shape: Shape) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.cells import fold
+from store.transfer.formats.cells import fold, text_of
 from store.transfer.formats.source import REASON
 from store.transfer.formats.table import Sample, Table
 from store.transfer.rows import Rejection, Row
@@ -47,9 +47,17 @@ class Links(Shape):
         split = tree.parts.get("split", "")
         if split != BY_POSITION and any(map(str.isalnum, split)):
             raise BadInput(f"--tree-by split={shorten(split)} is no sign between parts of codes; write one, as split=.")
+        named = {self._key, *(level.name for level in self.levels)} - {None, self._own}
         self.tree = ParentTree(
-            hierarchy, self.read, self._cells.node, bool(self._codes), own_ids, "level" in tree.parts, split=split
-        )
+            hierarchy, self.read, self._cells.node, bool(self._codes), own_ids, "level" in tree.parts,
+            by_names=bool(self._parent) and not named, fold=bool(self.options.case_insensitive),
+            parents=self._parent or "", split=split,
+        )  # fmt: skip
+
+    def own_of(self, cells: Sequence[object]) -> str:
+        """The id or the code of a rejected row."""
+        index = self._cells.index[self._own]
+        return text_of(cells[index]).strip() if index < len(cells) else ""
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, whose link has those that are imported. Raises BadInput."""
@@ -64,9 +72,10 @@ class Links(Shape):
         ids = self._cells.id_columns(level)
         given = next((found for one in ids if one and (found := text(cells, one))), None)
         node_id = given if any(ids) or self._codes else node_id_of(own)
-        parent = text(cells, self._parent) if self._parent else ""
+        parent = cells[self._cells.index[self._parent]] if self._parent else ""
+        parent = text_of(parent) if isinstance(parent, list) or not self._parent else text(cells, self._parent)
         if not parent and (inner := next((one for one in self._in_parents if text(cells, one)), None)):
-            return Rejection(number, f'Column "{self._parent}" is empty, but "{inner}" has a value.')
+            raise BadInput(f'Column "{self._parent}" is empty, but "{inner}" has a value.')
         kept = self._cells.kept(cells)
         link = link_of(own, parent, [key] if key else names, bool(key), level, node_id, kept)
         return Row(number, (), (), link=link)

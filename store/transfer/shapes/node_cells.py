@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from store.errors import BadInput, shorten
+from store.errors import BadInput, shell_words, shorten
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.cells import fold, named
+from store.transfer.formats.source import csv_line
 from store.transfer.formats.table import Table
 from store.transfer.rows import NOTHING, Part
 from store.transfer.shapes.columns import LevelCells, LevelColumns, check_columns, columns, numeric
@@ -16,15 +17,24 @@ class NodeCells(LevelCells):
     """The cells of rows that are nodes of a tree. Raises BadInput for columns that the file does not have."""
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions, tree: TreeBy) -> None:
-        given = columns(hierarchy, options.columns, hierarchy.levels)
-        self.levels = _columns(hierarchy, table.header, tree, given)
+        by_level = columns(hierarchy, replace(options.columns, case_insensitive=[]), hierarchy.levels)
+        self.levels = _columns(hierarchy, table.header, tree, by_level)
         super().__init__(table.header, self.levels, options.cells, tree.columns)
         check_columns(table.header, [LevelColumns("", column) for column in tree.columns])
-        self._level_column, self._id_column = tree.parts.get("level"), tree.parts.get("id", "")
+        self._tree, self._level_column, self._id_column = tree, tree.parts.get("level"), tree.parts.get("id", "")
         self._by_name = {own.level: own for own in self.levels}
         self._labels = {
             fold(name): level.name for level in hierarchy.levels.values() for name in (level.name, level.label)
         }
+        self._known = ", ".join(dict.fromkeys(self._labels.values()))
+        self._levels: dict[str, str] = {}
+        for value, _, name in (map(str.strip, pair.rpartition("=")) for pair in tree.levels):
+            given = f'--tree-by level={self._level_column} takes "{shorten(value)}" for'
+            if (level := self._labels.get(fold(name))) is None:
+                skip = f"{shell_words(['--skip', f'{self._level_column}={value}'])} leaves such rows out"
+                raise BadInput(f'{given} "{shorten(name)}", which is none of the levels {self._known}; {skip}.')
+            if self._levels.setdefault(value.casefold(), level) != level:
+                raise BadInput(f"{given} two levels; name one of them.")
         self._name_columns = [*dict.fromkeys(own.name for own in self.levels if own.name)]
         values = {column: name for own in self.levels for name, column in own.columns.items()}
         self._values = values | {column: column for own in self.levels for column in own.names.values()}
@@ -39,11 +49,13 @@ class NodeCells(LevelCells):
     def level_of(self, cells: Sequence[object]) -> str | None:
         """The level that the row says, if it does; raises BadInput for another text."""
         column = self._level_column
-        if not column or not (text := self.text(cells, column)):
-            return None
-        if (level := self._labels.get(fold(text))) is None:
-            levels = ", ".join(dict.fromkeys(self._labels.values()))
-            raise BadInput(f'Column "{column}": {shorten(text)} is none of the levels {levels}.')
+        text = self.text(cells, column) if column else ""
+        level = self._levels.get(text.casefold()) or self._labels.get(fold(text))
+        if level is None and text:
+            parts = [f"{what}={name}" for what, name in self._tree.parts.items() if what != "level"]
+            parts += [f"level={column}:{shorten(text)}=LEVEL", *self._tree.levels]
+            way = f"{shell_words(['--tree-by', csv_line(parts)])} takes it for one"
+            raise BadInput(f'Column "{column}": {shorten(text)} is none of the levels {self._known}; {way}.')
         return level
 
     def names_of(self, cells: Sequence[object], level: str | None) -> list[str]:

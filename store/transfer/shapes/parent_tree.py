@@ -5,13 +5,14 @@ Then each gets its key and its place, from the roots down.
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, BadPath, quantity, shorten
+from store.errors import BadInput, BadPath, quantity, shell_words, shorten
 from store.metadata.history import current_key, shown_path
 from store.model.hierarchy import Hierarchy
 from store.model.keys import (
@@ -38,6 +39,8 @@ SPOOLED_ROWS = 1_000  # written at once
 MAX_KEY_CHARACTERS = 200  # of a key that is made of a name; with a longer one it is the id
 SHOWN_ROWS = 5
 NOWHERE = 1 << 30  # a depth that no node has
+_ZEROS = re.compile(r"\A0+(?=\w)|(?<=\d)\.0+\Z")  # that a program removes from a number, or adds to it
+_SIGNS = (re.compile(r"\s*[^\w\s.@'’#-]+\s*|\n"), re.compile(r"\s+"))  # between ids in a cell
 
 # `p` is the number of the parent's row, 0 of a root; `pk` and `sk` are the key of the stored node. Rows with negative
 # numbers are parents that the file does not have: stored ones, with their level and no `p`, and created ones.
@@ -60,6 +63,12 @@ _WALK = (
     + "SELECT depth, link.n, key, level, node_id, p, pk, sk, cells "
     + "FROM placed CROSS JOIN link USING (n) LEFT JOIN content USING (n)"
 )
+_MARKS = ", ".join(f"'{mark}'" for mark in NO_PARENT)
+_NO_PARENTS = f"""
+    UPDATE link SET parent = '' WHERE lower(parent) IN ({_MARKS})
+    AND lower(parent) NOT IN (SELECT lower(id) FROM link WHERE lower(id) IN ({_MARKS}))
+"""  # noqa: S608
+_TWICE = "SELECT id FROM link GROUP BY id HAVING count(*) > 1"
 _LEFT = _PLACED + "SELECT n, p, parent FROM link WHERE n > 0 AND n NOT IN (SELECT n FROM placed)"  # noqa: S608
 
 
@@ -69,8 +78,9 @@ class ParentTree:
 
     `part` makes the part of a node of its cells, its level and its id. In a tree `by_codes` the ids are codes, of which
     each that begins with another one is below it. With `own_ids` the ids of nodes are those of rows, with `has_levels`
-    the file says levels. With `create` a parent that no row has becomes a root. `moving` are the places of
-    stored nodes that have another one, None where these are not known.
+    the file says levels. In a tree `by_names` the ids are names, of which leaves below other parents may have the same.
+    With `fold` ids ignore case. `parents` is the column of parents, for messages. With `create` a parent that no row
+    has becomes a root. `moving` are the places of stored nodes that have another one, None where these are not known.
     """
 
     hierarchy: Hierarchy
@@ -79,20 +89,25 @@ class ParentTree:
     by_codes: bool = False
     own_ids: bool = True
     has_levels: bool = False
+    by_names: bool = False
+    fold: bool = False
+    parents: str = ""
     create: bool = False
     split: str = ""  # the signs around whole parts of codes
     moving: set[Key] | None = None
     sentences: list[str] = field(default_factory=list)
     _rejections: list[Rejection] = field(default_factory=list)
-    _conflicts: dict[int, str] = field(default_factory=dict)  # of the first rows of ids that have several parents
+    _reasons: dict[int, str] = field(default_factory=dict)  # why rows whose children are rejected with them are so
     _rows: int = 0
+    _has_nodes: bool = False  # in the store
     _is_read: bool = False
 
     def spool(self, on_rows: Callable[[int], None] = lambda rows: None) -> None:
         """Read the file; `on_rows` is called with each number of rows. Raises BadInput for codes that are no tree."""
         self._db, self._is_read = Scratch(), True
         self._execute = self._db.execute
-        self._rejections, self.sentences, self._moved, self._reads = [], [], set[Key](), ReadUsage()
+        self._rejections, self._reasons, self.sentences = [], {}, []
+        self._moved, self._reads = set[Key](), ReadUsage()
         for table in _TABLES:
             self._execute(table)
         links: list[tuple[object, ...]] = []
@@ -101,6 +116,8 @@ class ParentTree:
         for row in chain((row for _, row in self.read()), (None,)):
             if isinstance(row, Rejection):
                 self._rejections.append(row)
+                if row.own:
+                    links.append((row.number, row.own, "", *[None] * 4))
             elif row is not None and row.link is not None:
                 links.append((row.number, *row.link[:-1]))
                 contents.append((row.number, pickle.dumps(row.link.cells)))
@@ -112,14 +129,22 @@ class ParentTree:
                 links, contents = [], []
         self._execute("CREATE INDEX by_id ON link (id)")
         self._execute("CREATE INDEX by_node_id ON link (node_id)")
+        if self.fold:
+            self._fold_ids()
+        self._execute(_NO_PARENTS)
         self._join_repeated()
         if self.by_codes:
             self._link_codes()
-        self._execute("UPDATE link SET p = 0 WHERE parent = id")
-        self._db.executemany("UPDATE link SET p = n WHERE n = ?", [(number,) for number in self._conflicts])  # nowhere
+        if self.by_names:
+            self._reject_unclear()
+        own = "FROM link WHERE parent = id AND p IS NULL"
+        count, first, _ = self._execute(f"SELECT count(*), id, min(n) {own}").fetchone()
+        if count:
+            are_roots = "is its own parent, a root" if count == 1 else "are their own parents, roots"
+            self.sentences.append(f"{quantity(count, 'row')} {are_roots}, such as {_shown(first)}.")
+        self._execute("UPDATE link SET p = 0 WHERE parent = id AND p IS NULL")
         self._link()
-        marks = ", ".join("?" * len(NO_PARENT))
-        self._execute(f"UPDATE link SET p = 0 WHERE p IS NULL AND lower(parent) IN ({marks})", (*NO_PARENT,))  # noqa: S608
+        self._execute("UPDATE link SET p = 0 WHERE p IS NULL AND parent = ''")
         (self._rows,) = self._execute("SELECT count(*) FROM link").fetchone()
 
     def _link(self) -> None:
@@ -127,30 +152,73 @@ class ParentTree:
         above = "SELECT above.n FROM link above WHERE above.id = link.parent"
         self._execute(f"UPDATE link SET p = ({above}) WHERE p IS NULL AND n > 0")  # noqa: S608
 
+    def _reject(self, reasons: Mapping[int, str]) -> None:
+        """Place rows nowhere, so that they are rejected with what is below them."""
+        self._reasons |= reasons
+        self._db.executemany("UPDATE link SET p = n WHERE n = ?", [(number,) for number in reasons])
+
+    def _fold_ids(self) -> None:
+        """Write ids that differ in case only, and those of parents, as the first row does."""
+        self._db.create_function("folded", 1, str.casefold, deterministic=True)
+        texts = "SELECT id, n FROM link UNION ALL SELECT parent, n + (1 << 40) FROM link"  # ids are before parents
+        self._execute(f"CREATE TABLE spelling AS SELECT folded(id) AS folded_id, id, min(n) FROM ({texts}) GROUP BY 1")  # noqa: S608
+        self._execute("CREATE INDEX by_folded_id ON spelling (folded_id)")
+        first = "(SELECT spelling.id FROM spelling WHERE folded_id = folded(link.{}))"
+        self._execute(f"UPDATE link SET id = {first.format('id')}, parent = {first.format('parent')}")  # noqa: S608
+
     def _join_repeated(self) -> None:
-        """Leave out the later rows of an id; those that do not say the same are rejected, with another parent all."""
-        query = """
-            SELECT id, n, parent, key, level, node_id, cells FROM link JOIN content USING (n)
-            WHERE id IN (SELECT id FROM link GROUP BY id HAVING count(*) > 1) ORDER BY id, n
+        """Leave out the later rows of an id; those that do not say the same are rejected, with another parent all.
+
+        A name with several parents stays with each of them, and an id that only rejected rows have with the first.
         """
+        query = f"""
+            SELECT id, parent, n, key, level, node_id, cells FROM link JOIN content USING (n)
+            WHERE id IN ({_TWICE}) ORDER BY id, {"parent, " if self.by_names else ""}n
+        """  # noqa: S608
+        width, said_of = (2 if self.by_names else 1), (str.casefold if self.fold else str)
         first: tuple[Any, ...] = (None,)
         again: list[tuple[int]] = []
+        conflicts: dict[int, str] = {}
         rejected = len(self._rejections)
         for row in self._execute(query):
-            if row[0] != first[0]:
+            if row[:width] != first[:width]:
                 first = row
                 continue
-            again.append((row[1],))
-            own, said = _shown(row[0]), f"in row {first[1]} already"
-            if row[2] != first[2]:
-                parents = [f"the parent {_shown(one)}" if one else "no parent" for one in (first[2], row[2])]
-                self._rejections.append(Rejection(row[1], f"{own} has {parents[0]} {said}, not {parents[1]}."))
-                self._conflicts[first[1]] = f"{own} has {parents[1]} in row {row[1]}, and {parents[0]} here."
-            elif row[3:6] != first[3:6] or _cells(row[6]) != _cells(first[6]):
-                self._rejections.append(Rejection(row[1], f"{own} has other values {said}."))
+            again.append((row[2],))
+            own, said = _shown(row[0]), f"in row {first[2]} already"
+            values, others = ([said_of(str(one)) for one in cells[3:6]] for cells in (row, first))
+            if row[1] != first[1]:
+                parents = [f"the parent {_shown(one)}" if one else "no parent" for one in (first[1], row[1])]
+                self._rejections.append(Rejection(row[2], f"{own} has {parents[0]} {said}, not {parents[1]}."))
+                conflicts[first[2]] = f"{own} has {parents[1]} in row {row[2]}, and {parents[0]} here."
+            elif values != others or _cells(row[6]) != _cells(first[6]):
+                self._rejections.append(Rejection(row[2], f"{own} has other values {said}."))
         self._db.executemany("DELETE FROM link WHERE n = ?", again)
         if repeated := len(again) - len(self._rejections) + rejected:
             self.sentences.append(f"repeated: {quantity(repeated, 'row')} that another row equals.")
+        if not self.by_names:
+            twin = "SELECT 1 FROM link twin WHERE twin.id = link.id AND (twin.key IS NOT NULL OR twin.n < link.n)"
+            self._execute(f"DELETE FROM link WHERE key IS NULL AND EXISTS ({twin})")  # noqa: S608
+        numbers = {number for (number,) in self._execute("SELECT n FROM link WHERE key IS NULL")}
+        conflicts |= {one.number: one.reason for one in self._rejections if one.number in numbers}
+        self._rejections = [one for one in self._rejections if one.number not in numbers]
+        self._reject(conflicts)
+
+    def _reject_unclear(self) -> None:
+        """Reject the children of names that several nodes have, whose ids are then made from their paths."""
+        places: dict[str, list[str]] = {}
+        twice = f"SELECT id, n, parent, key FROM link WHERE id IN ({_TWICE}) ORDER BY n"  # noqa: S608
+        for name, number, parent, key in self._execute(twice):
+            place = f"below {_shown(parent)}" if parent else "a root" if key else "rejected"
+            places.setdefault(name, []).append(f"{place} in row {number}")
+        children = self._execute(f"SELECT n, parent FROM link WHERE parent IN ({_TWICE})").fetchall()  # noqa: S608
+        way = "an id in each row, or whole paths, tell them apart"
+        self._reject({
+            number: f"Its parent is not clear: {_shown(parent)} is {' and '.join(places[parent][:2])}; {way}."
+            for number, parent in children
+        })  # fmt: skip
+        if self.own_ids:
+            self._execute(f"UPDATE link SET node_id = NULL WHERE id IN ({_TWICE})")  # noqa: S608
 
     def _link_codes(self) -> None:
         codes = [code for (code,) in self._execute("SELECT id FROM link")]
@@ -185,6 +253,7 @@ class ParentTree:
             await self._find_moved(store)
 
     def _settle(self, *, has_nodes: bool) -> None:
+        self._has_nodes = has_nodes
         self._place_others(has_nodes=has_nodes)
         self._execute("CREATE INDEX by_parent ON link (p, key)")
         self._make_keys_unique()
@@ -225,6 +294,10 @@ class ParentTree:
         """Place the rows whose parent is nowhere: the tops of a tree without its root, or below parents to create."""
         orphans = "FROM link WHERE p IS NULL AND n > 0"
         parents = [parent for (parent,) in self._execute(f"SELECT DISTINCT parent {orphans}")]
+        faults = self._faults_of(parents)
+        rows = self._execute(f"SELECT n, parent {orphans}")
+        self._reject({number: faults[parent] for number, parent in rows if parent in faults})
+        parents = [parent for parent in parents if parent not in faults]
         if self.by_codes:
             self._execute("UPDATE link SET p = 0 WHERE p IS NULL")
         elif self.create:
@@ -242,6 +315,31 @@ class ParentTree:
                 self.sentences.append(
                     f"No row has the id {_shown(parents[0])}, the parent of {quantity(count, 'row')}, which are roots."
                 )
+
+    def _faults_of(self, parents: Collection[str]) -> dict[str, str]:
+        """Why parents that no row has are not created: a row has them in another spelling, or they are several."""
+        alike: dict[str, list[str]] = {}
+        found: dict[str, str] = {}
+        for parent in parents:
+            alike.setdefault(_ZEROS.sub("", parent.casefold()), []).append(parent)
+        for number, own in self._execute("SELECT n, id FROM link WHERE n > 0 ORDER BY n") if parents else ():
+            for parent in alike.get(_ZEROS.sub("", own.casefold()), ()):
+                is_case = parent.casefold() == own.casefold()
+                way = (
+                    "case only: --fold-case id ignores case"
+                    if is_case
+                    else "zeros only: write it alike in both columns"
+                )
+                lacks = f"No row has the id {_shown(parent)} of its parent"
+                found.setdefault(parent, f"{lacks}; {_shown(own)} of row {number} differs in {way}.")
+        way = "write one of them, or a row for each" if self.by_names else "write one of them"
+        for parent, signs in product({*parents} - found.keys(), _SIGNS):
+            several = [*filter(None, signs.split(parent))]
+            known = [self._execute("SELECT 1 FROM link WHERE id = ?", (one,)).fetchone() for one in several]
+            if len(several) > 1 and (all(known) or (any(known) and re.search("[;|]", parent))):
+                names = f"{len(several)} parents, {' and '.join(map(_shown, several[:SHOWN_ROWS]))}"
+                found.setdefault(parent, f'Column "{self.parents}" has {names}, and a node has one place; {way}.')
+        return found
 
     def _make_keys_unique(self) -> None:
         """Add their ids to equal keys of siblings, but not to that which was there, else to the first."""
@@ -274,27 +372,31 @@ class ParentTree:
         stored one is that the file does not have.
         """
         query = """
-            SELECT link.n, link.id, link.key, link.p, link.fixed, link.pk, link.sk, above.pk, above.sk
+            SELECT link.n, link.id, link.key, link.p, link.fixed, link.pk, link.sk, above.pk, above.sk, link.node_id
             FROM link LEFT JOIN link above ON above.n = link.p WHERE link.p IS NOT NULL ORDER BY link.n
         """
         found = self._execute(query)
         while page := found.fetchmany(PAGE_ITEMS):
             coming: list[tuple[Any, Key]] = []
             for row in page:
-                _, _, key, parent, _, pk, sk, above_pk, above_sk = row
+                _, _, key, parent, _, pk, sk, above_pk, above_sk, own_id = row
                 place = Key(above_pk or "", f"{above_sk}{encode_segment(key)}#")  # as if the parent did not move
                 if not parent:
                     place = node_key(self.hierarchy.name, (key,))
                 if pk and (pk, sk) != place:
                     self._moved.add(Key(pk, sk))
-                if (pk, sk) != place and place.pk:
+                if (pk, sk) != place and place.pk and (own_id or not self.by_names):
                     coming.append((row, place))
             items = await store.get([place for _, place in coming], self._reads, strong=True)
-            for ((number, own, key, parent, fixed, *_), place), item in zip(coming, items, strict=True):
+            for ((number, own, key, parent, fixed, *_, own_id), place), item in zip(coming, items, strict=True):
                 node_id = item and bare_id(Record.of(item))
                 if not node_id or self._execute("SELECT 1 FROM link WHERE node_id = ?", (node_id,)).fetchone():
                     continue
-                if node_id == derived_id(self.hierarchy.name, path_of(*place)):
+                is_derived = node_id == derived_id(self.hierarchy.name, path_of(*place))
+                if is_derived and (self.by_names or not own_id):  # a node without an id is that of its path
+                    self._execute("UPDATE link SET node_id = NULL WHERE n = ?", (number,))
+                    continue
+                if is_derived:
                     raise BadInput(
                         f"{path_text(*place)} is stored without the id {_shown(own)} of row {number}, as by a file "
                         "of paths; nothing was imported. Import this file by paths, too, or delete the stored nodes."
@@ -331,6 +433,7 @@ class ParentTree:
                 level, reason = level_below(self.hierarchy, levels[depth - 2] if depth > 1 else None)
                 if reason and not self.has_levels:
                     raise BadInput(reason)
+                reason = reason and f"{reason.partition('; ')[0]}; the row says no level."
             if depth <= lost[1]:
                 lost = (number, depth) if reason else (0, NOWHERE)
             path[depth - 1 :], levels[depth - 1 :] = [key], [level]
@@ -365,9 +468,12 @@ class ParentTree:
         for number, (above, parent) in left.items():
             reason = f"Its parent, row {above}, was rejected."
             if above is None:
-                ways = f"--create-parents makes it a root, --null COLUMN={parent} takes it for none"
+                null = shell_words(["--null", f"{self.parents}={parent}"])
+                ways = f"--create-parents makes it a root, {null} takes it for none"
+                if self.by_names and self._has_nodes:  # of which several may have the name
+                    ways = "import it with the row of its parent"
                 reason = f"No row has the id {_shown(parent)} of its parent; {ways}."
-            yield Rejection(number, self._conflicts.get(number) or circles.get(number) or reason)
+            yield Rejection(number, self._reasons.get(number) or circles.get(number) or reason)
 
 
 def level_below(hierarchy: Hierarchy, above: str | None) -> tuple[str, str]:

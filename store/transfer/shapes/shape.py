@@ -1,7 +1,7 @@
 """Shapes: how the rows of a table say a tree. Each is a file of its own, and an entry of the list in `choice.py`."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -27,11 +27,23 @@ class TreeParts(NamedTuple):
 @dataclass(frozen=True)
 class TreeBy:
     """How a file says its tree where levels have no columns of their own: the name of the shape, and its parts, such as
-    the columns of ids and of parents, by their names in `--tree-by`.
+    the columns of ids and of parents, by their names in `--tree-by`. `levels` are values of the column of levels, each
+    with its level, such as `VAR=variant`; before a header is known, the first one is in the part of this column.
     """
 
     shape: str
     parts: Mapping[str, str]
+    levels: Sequence[str] = ()
+
+    def on(self, header: Sequence[str]) -> "TreeBy":
+        """These parts for a table with this header, which tells what of `level=a:b=c` is the column."""
+        text = self.parts.get("level", "")
+        first, _, rest = text.partition(":")
+        if text in header or not first or "=" not in rest:
+            return self
+        column = max((one for one in header if one and text.startswith(f"{one}:")), key=len, default=first)
+        levels = (text[len(column) + 1 :], *self.levels)
+        return replace(self, parts={**self.parts, "level": column}, levels=levels)
 
     @property
     def columns(self) -> list[str]:
@@ -108,13 +120,17 @@ class Shape:
                 text = text if cells is fitting else None
                 row = self.row(number, cells)
             except BadInput as error:
-                row = Rejection(number, str(error))
+                row = Rejection(number, str(error), own=self.own_of(cells))
             if place and isinstance(row, Rejection):
-                row = Rejection(number, place + row.reason)
+                row = row._replace(reason=place + row.reason)
             yield table.line(map(text_of, cells)) if text is None else text, row
 
     def start(self) -> None:
         """Forget former rows, before rows are read."""
+
+    def own_of(self, cells: Sequence[object]) -> str:
+        """By what others name the node of a row that is rejected, if they do."""
+        return ""
 
     def filled(self, cells: Sequence[object]) -> Sequence[object]:
         """The cells of a row, with those that stand above it."""
