@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar
 
 from store.errors import BadInput, quantity, shorten
@@ -38,6 +39,7 @@ _WHOLE = re.compile(r"(\d{1,4})(?:[.,]0+)?")  # a depth, perhaps as 1.0
 _TEXT = re.compile(r"(\s*)(.*)", re.DOTALL)
 _MARKS = re.compile(r"\s+\S|[-+*.>–—•·│├└─┬| \xa0]+\s*[^\W\d]")  # of the depth of a line in an outline
 _DEPTH = re.compile("1?[0-9]")
+_ORDERED = frozenset(("adminlevel", "depth", "tiefe", "level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe"))
 DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
 
 
@@ -245,7 +247,8 @@ class Outline(Shape):
             index = look.sample.header.index(column)
             _see_outline(place, [row[index] for row in look.sample.texts], look.tree_by(indent=column))
         is_depth = fold(column) in DEPTHS or (not look.keys and fold(column) in ("depth", "tiefe"))
-        if column not in look.keys and is_depth and len({*values} - {""}) > 1 and all(map(_DEPTH.fullmatch, values)):
+        is_depth = is_depth and len({*values} - {""}) > 1 and all(map(_DEPTH.fullmatch, values))
+        if column not in look.keys and (is_depth or (fold(column) in _ORDERED and _are_in_order(values))):
             raise shape_doubt(
                 f"{place} seems to have the depths of nodes, which are in their order below one another, and all would "
                 "become siblings",
@@ -289,13 +292,24 @@ def _without_branches(rows: Iterable[TableRow]) -> Iterator[TableRow]:
             yield row
 
 
+def _are_in_order(values: Sequence[str]) -> bool:
+    """Whether numbers with gaps, such as 10, 20 and 30, go up by one of them at a time, and down again."""
+    found = [int(whole[1]) for whole in map(_WHOLE.fullmatch, values) if whole]
+    numbers = sorted({*found})
+    if len(found) < len(values) or not 1 < len(numbers) <= MAX_SEGMENTS or found[0] != numbers[0]:
+        return False
+    steps = [numbers.index(after) - numbers.index(before) for before, after in pairwise(found)]
+    return max(steps) == 1 and min(steps) < 0
+
+
 def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> None:
     """Raise Doubt for texts, in the order of the file, that are indented or have a mark of their depth, as many have
     and the first not.
     """
     marks = [_MARKS.match(text) for text in texts]
     found = [text for text, mark in zip(texts, marks, strict=True) if mark]
-    if found and marks[0] is None and len(found) >= 0.3 * len(texts):
+    are_unlike = len(found) == len(texts) and len({len(mark[0]) for mark in marks if mark}) > 1
+    if found and (are_unlike or marks[0] is None) and len(found) >= 0.3 * len(texts):
         raise shape_doubt(
             f"{place} is an outline: {shorten(found[0])!r} begins with blanks or signs that may show its depth, and "
             "all would become siblings",
