@@ -103,9 +103,7 @@ class CellPaths:
         return False
 
 
-def joined_path(
-    keys: Collection[str], *, are_roots: bool = False, are_files: bool = False
-) -> tuple[str, str] | None:
+def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bool = False) -> tuple[str, str] | None:
     """A long one of different keys of one level that are whole paths, such as `A > B > C`, and the sign between their
     parts; None where they are not.
 

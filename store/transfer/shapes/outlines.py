@@ -25,7 +25,9 @@ _TRUNK = re.compile(r"[\s│┃|]+")
 _MARK = re.compile(r"(\s*)(-+|\*+|\++|•+|·+|–+|—+|>+|\.+)\s+(.*)", re.DOTALL)
 _UNCLEAR = re.compile(r"\s*([-*+•·–—>][^\W\d]|--|\*\*|\.\.|#+[^\W\d]|[-*+•·–—>#]+$)")
 _SUMMARY = re.compile(r"[\d,]+ director(?:y|ies)(?:, [\d,]+ files?)?")  # below what the program tree has drawn
-_WINDOWS = re.compile(r"((?:[│|][ \xa0]{3}|[ \xa0]{4})*)([├└]───(?! )|[+\\]---(?! ))?(.*)", re.DOTALL)  # of its command tree
+_WINDOWS = re.compile(
+    r"((?:[│|][ \xa0]{3}|[ \xa0]{4})*)([├└]───(?! )|[+\\]---(?! ))?(.*)", re.DOTALL
+)  # of its command tree
 _WINDOWS_ROOT = re.compile(r"[A-Za-z]:(?:\.|\\.*)|\\\\[^\\]+\\.+")
 _MARKDOWN = re.compile(r".*\.(?:md|markdown)(?:\.gz|\.zip)?", re.IGNORECASE | re.DOTALL)
 _MARKDOWN_MARK = re.compile(r"#+\s|\s*(?:[-*+]|\d+[.)])\s")
@@ -108,7 +110,9 @@ class Indents:
 
     def _said(self, text: str) -> str:
         """A text without a check box, and links by their texts."""
-        return _LINK.sub(r"\1", _CHECK_BOX.sub("", text, 1) if _CHECK_BOX.match(text) else text) if self.is_text else text
+        return (
+            _LINK.sub(r"\1", _CHECK_BOX.sub("", text, 1) if _CHECK_BOX.match(text) else text) if self.is_text else text
+        )
 
     def _drawn(self, line: str, before: int) -> tuple[int, str]:
         trunk, branch, said = _WINDOWS.match(line).groups()  # type: ignore[union-attr]
@@ -134,7 +138,9 @@ class Indents:
             self._kinds.add("mark")
             indent, said, column = number[1], self._said(number[3]), number.start(3)
             if said in self._lists.setdefault(width, set()):
-                raise BadInput("its text is that of a row above it, but for the number; write the number after the text")
+                raise BadInput(
+                    "its text is that of a row above it, but for the number; write the number after the text"
+                )
             self._lists[width].add(said)
         elif (match := _MARK.match(line)) and not (self.is_markdown and match[2][0] == ">"):
             self._kinds.add("mark")
@@ -177,7 +183,10 @@ class Outline(Shape):
         self._left_out, self._is_windows = _frame(table) if table.is_text else ({}, False)
         if self._left_out:
             lines = ", ".join(f'row {number} "{shorten(text)}"' for number, text in self._left_out.items())
-            self.guesses = [*self.guesses, f"{quantity(len(self._left_out), 'line')} beside the tree left out: {lines}."]
+            self.guesses = [
+                *self.guesses,
+                f"{quantity(len(self._left_out), 'line')} beside the tree left out: {lines}.",
+            ]
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its line of JSON."""
@@ -196,7 +205,12 @@ class Outline(Shape):
     def start(self) -> None:
         is_text = self.table.is_text
         is_markdown = is_text and bool(_MARKDOWN.fullmatch(self.table.name))
-        self._indents, self._base, self._deepest, self._count = Indents(is_text, is_markdown, self._is_windows), -1, 0, 0
+        self._indents, self._base, self._deepest, self._count = (
+            Indents(is_text, is_markdown, self._is_windows),
+            -1,
+            0,
+            0,
+        )
         self._path, self._levels_above = list[str](), list[str]()
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
@@ -266,7 +280,9 @@ def _frame(table: Table) -> tuple[dict[int, str], bool]:
     command tree of Windows has drawn, what it says below a root without folders, and the front matter of Markdown; and
     whether a tree is drawn so.
     """
-    lines = [(row[0], str(row[1][0])) for row in table.sample.rows if row[2] is None and not _TRUNK.fullmatch(row[1][0])]
+    lines = [
+        (row[0], str(row[1][0])) for row in table.sample.rows if row[2] is None and not _TRUNK.fullmatch(row[1][0])
+    ]
     texts = [text for _, text in lines]
     if texts[:1] == ["---"] and "---" in texts[1:MAX_TITLES]:
         return dict(lines[1 : texts.index("---", 1)]), False

@@ -102,7 +102,9 @@ class Taxonomy(Shape):
         top = ""
         for number, cells, *_ in self.table.rows():
             line = str(cells[0])
-            is_deeper = line.startswith((" ", "\t")) or (top.startswith("# ") and (line.startswith("## ") or bool(_ITEM.match(line))))
+            is_deeper = line.startswith((" ", "\t")) or (
+                top.startswith("# ") and (line.startswith("## ") or bool(_ITEM.match(line)))
+            )
             if top and is_deeper:
                 raise Doubt(
                     Guess.SHAPE,
@@ -111,7 +113,6 @@ class Taxonomy(Shape):
                     ("--tree-by", "indent"),
                 )
             top = top or (line if not is_deeper and not line.startswith("##") else "")
-
 
     def _refuse_list(self, lines: Sequence[str]) -> None:
         """Raise Doubt for a list of objects in a store with dates and sizes, and of folders one after another."""
