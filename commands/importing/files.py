@@ -201,10 +201,10 @@ def _checked(name: str | None, file: Path, options: FileOptions) -> str:
         raise BadInput(f"{file.name} is {kind}, which is not read; write it as CSV or JSON, by an export or a script.")
     fitting = readings(file, is_known=name is not None) if name not in ("excel", "parquet", "geojson") else []
     if Guess.SHAPE not in options.taken and fitting and ("--format", name) not in fitting:
-        what = " or ".join({"--tree-by": "an outline"}.get(option, value) for option, value in fitting)
-        seen = f"The content of {file.name} is {what}" + (
-            " with a document on each line" if fitting[0][1] == "jsonl" else ""
-        )
+        names = {"indent": "an outline", "jsonl": "a JSON document on each line", "csv": "a table"}
+        what = " or ".join(names.get(value, value) for _, value in fitting)
+        known = "no known extension" if name is None else "another content than its extension says"
+        seen = f"{file.name} has {known}: {what}"
         raise Doubt(Guess.SHAPE, seen, *fitting)
     if name is None and not fitting:
         raise BadInput(

@@ -23,7 +23,7 @@ _ENDINGS = {ending: kind for kind, endings in _UNREAD.items() for ending in endi
 _STARTS = {
     "PDF": "%PDF-", "RTF": r"\{\\rtf", "an SQLite database": "SQLite format 3\0", "an archive": "7z\xbc\xaf|Rar!|BZh",
     "an Access database": r"\x00\x01\x00\x00Standard (?:Jet|ACE)", "MARC": r"\d{5}[a-z]{3}[ a-z#][ a]22\d{5}",
-    "RDF": r"\s*<(?:\?xml|rdf:RDF)(?=.*<rdf:RDF)", "OPML": r"\s*<(?:\?xml|opml)(?=.*<opml)",
+    "RDF": r"\s*(?:<\?xml.*)?<rdf:RDF", "OPML": r"\s*(?:<\?xml.*)?<opml",
     "HTML": r"\s*<(?:!doctype\s+html|html|\?xml(?=.*<html)|table|head)\b",
     "XML": r"\s*(?:<\?xml|<!doctype|<!--|<[a-z][\w:.-]*(?:\s[^<>]*)?>(?=.*</))",
     "Turtle": r"\s*(?:#[^\n]*\n\s*)*@(?:prefix|base)\s", "N-Triples": r"<[^<>\s]+>\s+<[^<>\s]+>\s+\S[^\n]*\.\s*$",

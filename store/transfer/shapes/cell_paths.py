@@ -14,7 +14,7 @@ ARROWS = (" > ", " » ", " › ", " → ", " -> ")
 SURE_SEPARATORS = (*ARROWS, " :: ", " | ", "->", ">", "»", "›", "→", "::", "|", "\\")
 DASHES = (" - ", " – ", ";", ".")  # which keys may have, too, so that all of them must
 SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
-_ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|www\.|mailto:)", re.IGNORECASE)
+ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|www\.|mailto:)", re.IGNORECASE)
 _FILE = re.compile(r".*/[^/]*\.\w{1,5}")
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
@@ -112,7 +112,7 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
     be of three parts each, such as `AE.01.101`. Where they may be files, folders may have
     numbers for names. An address of a web page is no path.
     """
-    given, keys = keys, [key for key in keys if not _ADDRESS.match(key)]
+    given, keys = keys, [key for key in keys if not ADDRESS.match(key)]
     if 2 * len(keys) < len(given):
         return None
     if are_files and (path := _file_path(keys)):
@@ -162,7 +162,7 @@ def _file_path(keys: Collection[str]) -> str:
     names = sum(any(map(str.isalpha, key.rpartition("/")[2])) or counts[key] > 1 for key in joined)
     is_path = are_absolute or ((are_deep or are_files) and names >= 0.9 * len(joined))
     is_enough = len(joined) >= max(ENOUGH_ROWS, 0.8 * len(keys) - 1) and 2 * related >= len(joined)
-    return max(joined, key=lambda key: (key.count("/"), -len(key))) if is_path and is_enough else ""
+    return max(joined, key=lambda key: (key.count("/"), -len(key), key)) if is_path and is_enough else ""
 
 
 def paths_in_cells(values: Collection[str]) -> tuple[str, str, str] | None:

@@ -9,7 +9,7 @@ from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Table
 from store.transfer.rows import Rejection, Row
 from store.transfer.shapes.by_id import ById
-from store.transfer.shapes.cell_paths import joined_path, see_paths
+from store.transfer.shapes.cell_paths import ADDRESS, joined_path, see_paths
 from store.transfer.shapes.doubts import Look, check_header, mojibake
 from store.transfer.shapes.levels import Levels
 from store.transfer.shapes.links import Links
@@ -156,5 +156,6 @@ def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection
             is_text = shape is not None and shape.table.is_text
             see_paths(hierarchy, place, path, level, column or (shape.path_column if shape else ""), is_text=is_text)
     if is_flat or (has_columns and not of_paths):  # paths are written as they are meant, unless all are roots
+        codes = [code for code in codes if not ADDRESS.match(code)]
         for other in SHAPES:
             other.see_keys(source, roots, codes, are_flat=is_flat)

@@ -60,7 +60,7 @@ class Indents:
     is_markdown: bool = False
     is_windows: bool = False
     _widths: list[int] = field(default_factory=list)  # of what is before the texts of each depth
-    _kinds: set[str] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
     _blanks: set[bool] = field(default_factory=set)  # whether they are tabs
     _first_heading: int = 0
     _heading: int = 0
@@ -75,7 +75,7 @@ class Indents:
         if self.is_windows:
             return self._drawn(line, before)
         if match := _HEADING.match(line):
-            self._kinds.add("heading")
+            self.kinds.add("heading")
             self._begin()
             self._first_heading = self._first_heading or len(match[1])
             depth = len(match[1]) - self._first_heading
@@ -83,13 +83,13 @@ class Indents:
                 raise BadInput("the heading before it is more than one depth above, or the first heading below it")
             self._heading = depth + 1
             return depth, self._said(match[2])
-        if self.is_text and ({"heading", "link"} & self._kinds or self.is_markdown) and _LINK.fullmatch(line):
+        if self.is_text and ({"heading", "link"} & self.kinds or self.is_markdown) and _LINK.fullmatch(line):
             self._begin()
-            self._kinds.add("link")
+            self.kinds.add("link")
             return self._heading, self._said(line)
         width, said, column = self._width(line)
         indent = len(line) - len(line.lstrip())
-        if not self._widths and indent and "link" in self._kinds:
+        if not self._widths and indent and "link" in self.kinds:
             raise BadInput("it is indented below a link; write a mark such as - before that link")
         if width not in self._widths:
             # A list below 10. is indented by one more than below 9.
@@ -128,14 +128,14 @@ class Indents:
         if self.is_text and _TABLE_ROW.fullmatch(line):
             raise BadInput("it is a row of a table; remove the table, or import it as a file of its own")
         if match := _BRANCH.match(line):
-            self._kinds.add("branch")
+            self.kinds.add("branch")
             return len(match[1]), match[2], 0
         number = _NUMBER.match(line) if self.is_text else None
-        width = number.end(1) + 1 if number else 0
+        width = len(line) - len(line.lstrip()) + 1
         for open_list in [one for one in self._lists if one > width or (not number and one == width)]:
             del self._lists[open_list]
         if number and (width in self._lists or int(number[2]) < 2):
-            self._kinds.add("mark")
+            self.kinds.add("mark")
             indent, said, column = number[1], self._said(number[3]), number.start(3)
             if said in self._lists.setdefault(width, set()):
                 raise BadInput(
@@ -143,14 +143,14 @@ class Indents:
                 )
             self._lists[width].add(said)
         elif (match := _MARK.match(line)) and not (self.is_markdown and match[2][0] == ">"):
-            self._kinds.add("mark")
+            self.kinds.add("mark")
             indent, width, said = match[1], len(match[1]) + len(match[2]), self._said(match[3])
         else:
             if _UNCLEAR.match(line):
                 raise BadInput("it begins with a mark and no blank after it, or has no text")
             indent, said = _TEXT.match(line).groups()  # type: ignore[union-attr]
             width = len(indent)
-            if self._kinds & {"branch", "heading", "link"} or ("mark" in self._kinds and (width or self.is_markdown)):
+            if self.kinds & {"branch", "heading", "link"} or ("mark" in self.kinds and (width or self.is_markdown)):
                 raise BadInput(_NO_MARK)
         self._blanks |= {one == "\t" for one in indent}
         if len(self._blanks) > 1:
@@ -211,6 +211,8 @@ class Outline(Shape):
             0,
             0,
         )
+        if is_markdown and any(_MARKDOWN_MARK.match(str(row[1][0])) for row in self.table.sample.rows):
+            self._indents.kinds.add("heading")
         self._path, self._levels_above = list[str](), list[str]()
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
@@ -280,13 +282,12 @@ def _frame(table: Table) -> tuple[dict[int, str], bool]:
     command tree of Windows has drawn, what it says below a root without folders, and the front matter of Markdown; and
     whether a tree is drawn so.
     """
-    lines = [
-        (row[0], str(row[1][0])) for row in table.sample.rows if row[2] is None and not _TRUNK.fullmatch(row[1][0])
-    ]
+    found = [(number, str(cells[0])) for number, cells, reason, *_ in table.sample.rows if reason is None]
+    lines = [(number, text) for number, text in found if not _TRUNK.fullmatch(text)]
     texts = [text for _, text in lines]
     if texts[:1] == ["---"] and "---" in texts[1:MAX_TITLES]:
         return dict(lines[1 : texts.index("---", 1)]), False
-    has_branch = any(found[2] for found in map(_WINDOWS.match, texts) if found)
+    has_branch = any(drawn[2] for drawn in map(_WINDOWS.match, texts) if drawn)
     root = next((at for at, text in enumerate(texts[:MAX_TITLES]) if _WINDOWS_ROOT.fullmatch(text)), None)
     if root is None or any(map(_MARKS.match, texts[:root])):
         return {}, has_branch
