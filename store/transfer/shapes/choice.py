@@ -149,9 +149,7 @@ def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection
     for level, (column, keys) in levels.items():
         place = f'Column "{column}" of {source}' if column else source
         if damaged := mojibake(keys):
-            raise Doubt(
-                Guess.ENCODING, f'{place} has broken characters, such as "{shorten(damaged)}"', other="mend the file"
-            )
+            raise Doubt(Guess.ENCODING, f'{place} has broken characters, such as "{shorten(damaged)}"', other="mend the file")
         if column not in of_paths and (path := joined_path(keys, are_roots=is_flat, are_files=is_flat)):
             is_text = shape is not None and shape.table.is_text
             see_paths(hierarchy, place, path, level, column or (shape.path_column if shape else ""), is_text=is_text)

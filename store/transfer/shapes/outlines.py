@@ -25,9 +25,7 @@ _TRUNK = re.compile(r"[\s│┃|]+")
 _MARK = re.compile(r"(\s*)(-+|\*+|\++|•+|·+|–+|—+|>+|\.+)\s+(.*)", re.DOTALL)
 _UNCLEAR = re.compile(r"\s*([-*+•·–—>][^\W\d]|--|\*\*|\.\.|#+[^\W\d]|[-*+•·–—>#]+$)")
 _SUMMARY = re.compile(r"[\d,]+ director(?:y|ies)(?:, [\d,]+ files?)?")  # below what the program tree has drawn
-_WINDOWS = re.compile(
-    r"((?:[│|][ \xa0]{3}|[ \xa0]{4})*)([├└]───(?! )|[+\\]---(?! ))?(.*)", re.DOTALL
-)  # of its command tree
+_WINDOWS = re.compile(r"((?:[│|][ \xa0]{3}|[ \xa0]{4})*)([├└]───(?! )|[+\\]---(?! ))?(.*)", re.DOTALL)
 _WINDOWS_ROOT = re.compile(r"[A-Za-z]:(?:\.|\\.*)|\\\\[^\\]+\\.+")
 _MARKDOWN = re.compile(r".*\.(?:md|markdown)(?:\.gz|\.zip)?", re.IGNORECASE | re.DOTALL)
 _MARKDOWN_MARK = re.compile(r"#+\s|\s*(?:[-*+]|\d+[.)])\s")
@@ -41,7 +39,7 @@ _WHOLE = re.compile(r"(\d{1,4})(?:[.,]0+)?")  # a depth, perhaps as 1.0
 _TEXT = re.compile(r"(\s*)(.*)", re.DOTALL)
 _MARKS = re.compile(r"\s+\S|[-+*.>–—•·│├└─┬| \xa0]+\s*[^\W\d]")  # of the depth of a line in an outline
 _DEPTH = re.compile("1?[0-9]")
-_ORDERED = frozenset(("adminlevel", "depth", "tiefe", "level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe"))
+_ORDERED = frozenset(("adminlevel", "level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe"))
 DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
 
 
@@ -65,7 +63,7 @@ class Indents:
     _first_heading: int = 0
     _heading: int = 0
     _lists: dict[int, set[str]] = field(default_factory=dict)  # open ones with numbers, by their widths
-    _columns: list[int] = field(default_factory=list)  # of the texts on the path, of those with numbers
+    _columns: list[int] = field(default_factory=list)  # of the texts on the path, 0 without a mark
 
     def read(self, line: str, before: int) -> tuple[int, str]:
         """The depth of a text, and what it says; `before` is the depth of the one before it, -1 of the first.
@@ -93,7 +91,7 @@ class Indents:
             raise BadInput("it is indented below a link; write a mark such as - before that link")
         if width not in self._widths:
             # A list below 10. is indented by one more than below 9.
-            above = self._columns.index(indent) if column and indent in self._columns else len(self._widths)
+            above = self._columns.index(indent) if indent and indent in self._columns else len(self._widths)
             if above + 1 < len(self._widths):
                 self._columns[above + 1 :] = [column]
                 return self._heading + above + 1, said
@@ -110,9 +108,8 @@ class Indents:
 
     def _said(self, text: str) -> str:
         """A text without a check box, and links by their texts."""
-        return (
-            _LINK.sub(r"\1", _CHECK_BOX.sub("", text, 1) if _CHECK_BOX.match(text) else text) if self.is_text else text
-        )
+        box = _CHECK_BOX.match(text) if self.is_text else None
+        return _LINK.sub(r"\1", text[box.end() if box else 0 :]) if self.is_text else text
 
     def _drawn(self, line: str, before: int) -> tuple[int, str]:
         trunk, branch, said = _WINDOWS.match(line).groups()  # type: ignore[union-attr]
@@ -123,7 +120,7 @@ class Indents:
         return depth - self._heading, said
 
     def _width(self, line: str) -> tuple[int, str, int]:
-        """The width of what is before a text, the text, and its column below a number, 0 without one."""
+        """The width of what is before a text, the text, and its column behind one mark, 0 without."""
         column = 0
         if self.is_text and _TABLE_ROW.fullmatch(line):
             raise BadInput("it is a row of a table; remove the table, or import it as a file of its own")
@@ -134,22 +131,22 @@ class Indents:
         width = len(line) - len(line.lstrip()) + 1
         for open_list in [one for one in self._lists if one > width or (not number and one == width)]:
             del self._lists[open_list]
-        if number and (width in self._lists or int(number[2]) < 2):
+        if number and "indent" not in self.kinds and (width in self._lists or int(number[2]) < 2):
             self.kinds.add("mark")
             indent, said, column = number[1], self._said(number[3]), number.start(3)
             if said in self._lists.setdefault(width, set()):
-                raise BadInput(
-                    "its text is that of a row above it, but for the number; write the number after the text"
-                )
+                raise BadInput("it differs from a row above it by its number alone; write the number after the text")
             self._lists[width].add(said)
         elif (match := _MARK.match(line)) and not (self.is_markdown and match[2][0] == ">"):
             self.kinds.add("mark")
             indent, width, said = match[1], len(match[1]) + len(match[2]), self._said(match[3])
+            column = match.start(3) if self.is_text and len(match[2]) == 1 else 0
         else:
             if _UNCLEAR.match(line):
                 raise BadInput("it begins with a mark and no blank after it, or has no text")
             indent, said = _TEXT.match(line).groups()  # type: ignore[union-attr]
             width = len(indent)
+            self.kinds |= {"indent"} if width else set()
             if self.kinds & {"branch", "heading", "link"} or ("mark" in self.kinds and (width or self.is_markdown)):
                 raise BadInput(_NO_MARK)
         self._blanks |= {one == "\t" for one in indent}
@@ -183,10 +180,8 @@ class Outline(Shape):
         self._left_out, self._is_windows = _frame(table) if table.is_text else ({}, False)
         if self._left_out:
             lines = ", ".join(f'row {number} "{shorten(text)}"' for number, text in self._left_out.items())
-            self.guesses = [
-                *self.guesses,
-                f"{quantity(len(self._left_out), 'line')} beside the tree left out: {lines}.",
-            ]
+            said = f"{quantity(len(self._left_out), 'line')} beside the tree left out: {lines}."
+            self.guesses = [*self.guesses, said]
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its line of JSON."""
@@ -205,12 +200,8 @@ class Outline(Shape):
     def start(self) -> None:
         is_text = self.table.is_text
         is_markdown = is_text and bool(_MARKDOWN.fullmatch(self.table.name))
-        self._indents, self._base, self._deepest, self._count = (
-            Indents(is_text, is_markdown, self._is_windows),
-            -1,
-            0,
-            0,
-        )
+        self._indents = Indents(is_text, is_markdown, self._is_windows)
+        self._base, self._deepest, self._count = -1, 0, 0
         if is_markdown and any(_MARKDOWN_MARK.match(str(row[1][0])) for row in self.table.sample.rows):
             self._indents.kinds.add("heading")
         self._path, self._levels_above = list[str](), list[str]()
