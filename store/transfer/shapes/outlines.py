@@ -86,8 +86,8 @@ class Indents:
             self.kinds.add("link")
             return self._heading, self._said(line)
         width, said, column = self._width(line)
-        indent = len(line) - len(line.lstrip())
-        if not self._widths and indent and "link" in self.kinds:
+        indent = len(line) - len(line.lstrip(" "))
+        if not self._widths and line[:1].isspace() and "link" in self.kinds:
             raise BadInput("it is indented below a link; write a mark such as - before that link")
         if width not in self._widths:
             # A list below 10. is indented by one more than below 9.
