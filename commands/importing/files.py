@@ -16,9 +16,10 @@ import typer
 from store.errors import BadInput, shorten, shown_address
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
+from store.transfer.formats.contents import MARKDOWN, readings, unread_kind
 from store.transfer.formats.csv import Dialect, csv_table, looks_like_table
 from store.transfer.formats.json import LINE_ENDINGS, geojson_table, json_table, lines_table
-from store.transfer.formats.source import BLOCK_BYTES, content_name
+from store.transfer.formats.source import BLOCK_BYTES, Doubt, Guess, content_name
 from store.transfer.formats.table import Table
 from store.transfer.formats.text import text_table
 from store.transfer.formats.workbooks import excel_table, parquet_table
@@ -118,7 +119,8 @@ def _copy_stdin(target: BinaryIO) -> None:
 
 
 ENDINGS = {
-    ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "taxonomy", ".xlsx": "excel",
+    ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "taxonomy", ".md": "taxonomy",
+    ".markdown": "taxonomy", ".xlsx": "excel",
     ".xlsm": "excel", ".xls": "excel", ".xlsb": "excel", ".ods": "excel", ".parquet": "parquet", ".json": "json",
     ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson", ".ndgeojson": "geojson",
 }  # fmt: skip
@@ -172,9 +174,8 @@ def shape_of_file(hierarchy: Hierarchy, file: Path, name: str | None, options: F
     """
     is_outline = options.tree is not None and options.tree.parts.get("indent") == ""
     is_text = is_outline and ENDINGS.get(Path(content_name(file)).suffix.lower(), "taxonomy") == "taxonomy"
-    name = name or ("taxonomy" if is_text else name_of(file))
     if name is None:
-        raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(NAMES)}.')
+        name = _checked("taxonomy" if is_text else name_of(file), file, options)
     if name != "csv" and options.dialect != Dialect(options.dialect.encoding if name == "taxonomy" else None):
         raise BadInput("--delimiter, --encoding and --quote need a CSV file; add --format csv if it is one.")
     if name != "excel" and options.sheet is not None:
@@ -188,6 +189,33 @@ def shape_of_file(hierarchy: Hierarchy, file: Path, name: str | None, options: F
         if table.doubt:
             error.args = (f"{error} {table.doubt}.",)
         raise
+
+
+def _checked(name: str | None, file: Path, options: FileOptions) -> str:
+    """The format of a file whose extension has this name of one, by its content without one.
+
+    Raises BadInput for a file of a kind that is not read, and Doubt, unless the guess is taken, for one whose content
+    is of another format.
+    """
+    if kind := unread_kind(file):
+        raise BadInput(f"{file.name} is {kind}, which is not read; write it as CSV or JSON, by an export or a script.")
+    fitting = readings(file, is_known=name is not None) if name not in ("excel", "parquet", "geojson") else []
+    if Guess.SHAPE not in options.taken and fitting and ("--format", name) not in fitting:
+        names = {"indent": "an outline", "jsonl": "a JSON document on each line", "csv": "a table"}
+        what = " or ".join(names.get(value, value) for _, value in fitting)
+        known = "no known extension" if name is None else "another content than its extension says"
+        seen = f"{file.name} has {known}: {what}"
+        raise Doubt(Guess.SHAPE, seen, *fitting)
+    if name is None and not fitting:
+        raise BadInput(
+            f"{file.name} has no known extension, and its content no format that is read; write it as CSV or JSON."
+        )
+    is_outline = name == "taxonomy" and Path(content_name(file)).suffix.lower() in MARKDOWN
+    if is_outline and not (options.tree or options.by_id or Guess.SHAPE in options.taken):
+        raise Doubt(
+            Guess.SHAPE, f"{file.name} is Markdown, whose headings and lists are an outline", ("--tree-by", "indent")
+        )
+    return name or next((value for option, value in fitting if option == "--format"), "taxonomy")
 
 
 def name_of(file: Path) -> str | None:

@@ -14,6 +14,8 @@ ARROWS = (" > ", " » ", " › ", " → ", " -> ")
 SURE_SEPARATORS = (*ARROWS, " :: ", " | ", "->", ">", "»", "›", "→", "::", "|", "\\")
 DASHES = (" - ", " – ", ";", ".")  # which keys may have, too, so that all of them must
 SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
+ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|www\.|mailto:)", re.IGNORECASE)
+_FILE = re.compile(r".*/[^/]*\.\w{1,5}")
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
 
@@ -101,14 +103,20 @@ class CellPaths:
         return False
 
 
-def joined_path(keys: Collection[str], *, are_roots: bool = False) -> tuple[str, str] | None:
+def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bool = False) -> tuple[str, str] | None:
     """A long one of different keys of one level that are whole paths, such as `A > B > C`, and the sign between their
     parts; None where they are not.
 
     The beginning of one is another, or that of others. With a separator that keys may have themselves, such as `/`,
     most of them must be so, and have no numbers at their ends, as houses of a street. Those that `are_roots` may also
-    be of three parts each, such as `AE.01.101`.
+    be of three parts each, such as `AE.01.101`. Where they may be files, folders may have
+    numbers for names. An address of a web page is no path.
     """
+    given, keys = keys, [key for key in keys if not ADDRESS.match(key)]
+    if 2 * len(keys) < len(given):
+        return None
+    if are_files and (path := _file_path(keys)):
+        return path, "/"
     known = {key.strip() for key in keys}
     for separator in SEPARATORS:
         joined = [key for key in keys if separator in key.strip() and not (separator == "." and " " in key.strip())]
@@ -138,6 +146,25 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False) -> tuple[str,
     return None
 
 
+def _file_path(keys: Collection[str]) -> str:
+    """A long one of keys that are paths of files or of objects in a store, such as `photos/2026/01/a.jpg`, or that
+    begin with `./` or `/`; empty where they are not.
+    """
+    if any(sign in key for key in keys for sign in (*ARROWS, " / ", "|", "::")):
+        return ""
+    joined = [key for key in keys if "/" in key.strip("/")]
+    folders = [[key[:at] for at, sign in enumerate(key) if sign == "/" and key[:at].strip("./~")] for key in joined]
+    counts = Counter(folder for one in folders for folder in one) + Counter(keys)
+    related = sum(any(counts[folder] > 1 for folder in one) for one in folders)
+    are_absolute = 2 * sum(key.startswith(("./", "../", "~/", "/")) for key in keys) >= len(keys)
+    are_deep = 2 * sum(len(one) > 1 for one in folders) >= len(joined)
+    are_files = 2 * sum(map(bool, map(_FILE.fullmatch, joined))) >= len(joined)
+    names = sum(any(map(str.isalpha, key.rpartition("/")[2])) or counts[key] > 1 for key in joined)
+    is_path = are_absolute or ((are_deep or are_files) and names >= 0.9 * len(joined))
+    is_enough = len(joined) >= max(ENOUGH_ROWS, 0.8 * len(keys) - 1) and 2 * related >= len(joined)
+    return max(joined, key=lambda key: (key.count("/"), -len(key), key)) if is_path and is_enough else ""
+
+
 def paths_in_cells(values: Collection[str]) -> tuple[str, str, str] | None:
     """A long one of the cells of a column that are whole paths, the sign between their parts, and the one between
     several paths in a cell, such as `|` in `A > B|A > C`, empty where each has one; None where they are not.
@@ -159,7 +186,7 @@ def see_paths(
 ) -> None:
     """Raise Doubt for whole paths in a column, or in the lines of a text, which is read as a table of one column."""
     example, sign, *each = path
-    options = "--format csv --delimiter tab --columns path".split() if is_text else []
+    options = "--format csv --delimiter tab --quote none --columns path".split() if is_text else []
     if column and (nested := nested_level(hierarchy)):
         split = f'{column} split "{sign}"' + (f' each "{each[0]}"' if any(each) else "")
         options += ["--level", f"{nested.name.lower()}={split}"]

@@ -11,7 +11,7 @@ from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Table
 from store.transfer.rows import Rejection, Row
 from store.transfer.shapes.by_id import ById
-from store.transfer.shapes.cell_paths import joined_path, see_paths
+from store.transfer.shapes.cell_paths import ADDRESS, joined_path, see_paths
 from store.transfer.shapes.doubts import Look, check_header, mojibake
 from store.transfer.shapes.levels import Levels
 from store.transfer.shapes.links import Links
@@ -170,9 +170,10 @@ def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection
             raise Doubt(
                 Guess.ENCODING, f'{place} has broken characters, such as "{shorten(damaged)}"', other="mend the file"
             )
-        if column not in of_paths and (path := joined_path(keys, are_roots=is_flat)):
+        if column not in of_paths and (path := joined_path(keys, are_roots=is_flat, are_files=is_flat)):
             is_text = shape is not None and shape.table.is_text
             see_paths(hierarchy, place, path, level, column or (shape.path_column if shape else ""), is_text=is_text)
     if is_flat or (has_columns and not of_paths):  # paths are written as they are meant, unless all are roots
+        codes = [code for code in codes if not ADDRESS.match(code)]
         for other in SHAPES:
             other.see_keys(source, roots, codes, are_flat=is_flat)

@@ -3,13 +3,15 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar
 
-from store.errors import BadInput, shorten
+from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS
 from store.transfer.formats.cells import fold, text_of
-from store.transfer.formats.table import Table, TableRow
+from store.transfer.formats.table import MAX_TITLES, Table, TableRow
 from store.transfer.rows import Rejection, Row, TextRows
 from store.transfer.shapes.doubts import Look, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
@@ -23,10 +25,21 @@ _TRUNK = re.compile(r"[\s│┃|]+")
 _MARK = re.compile(r"(\s*)(-+|\*+|\++|•+|·+|–+|—+|>+|\.+)\s+(.*)", re.DOTALL)
 _UNCLEAR = re.compile(r"\s*([-*+•·–—>][^\W\d]|--|\*\*|\.\.|#+[^\W\d]|[-*+•·–—>#]+$)")
 _SUMMARY = re.compile(r"[\d,]+ director(?:y|ies)(?:, [\d,]+ files?)?")  # below what the program tree has drawn
-MAX_DIGITS = 4  # of a depth
+_WINDOWS = re.compile(r"((?:[│|][ \xa0]{3}|[ \xa0]{4})*)([├└]───(?! )|[+\\]---(?! ))?(.*)", re.DOTALL)
+_WINDOWS_ROOT = re.compile(r"[A-Za-z]:(?:\.|\\.*)|\\\\[^\\]+\\.+")
+_MARKDOWN = re.compile(r".*\.(?:md|markdown)(?:\.gz|\.zip)?", re.IGNORECASE | re.DOTALL)
+_MARKDOWN_MARK = re.compile(r"#+\s|\s*(?:[-*+]|\d+[.)])\s")
+_NUMBER = re.compile(r"(\s*)(\d{1,9})[.)]\s+(?=\S)(.*)", re.DOTALL)
+_LINK = re.compile(r"!?\[((?:\\.|[^\[\]\\])*)\]\((?:[^()]|\([^()]*\))*\)")
+_CHECK_BOX = re.compile(r"\[[ xX]\]\s+(?=\S)")
+_RULE = re.compile(r"\s*([-*_])(?:\s*\1){2,}")
+_TABLE_ROW = re.compile(r"\s*\|.*\S.*\|", re.DOTALL)
+_NO_MARK = "it has no mark, and others have one; remove it, or write a mark such as - or # before it if it is a node"
+_WHOLE = re.compile(r"(\d{1,4})(?:[.,]0+)?")  # a depth, perhaps as 1.0
 _TEXT = re.compile(r"(\s*)(.*)", re.DOTALL)
 _MARKS = re.compile(r"\s+\S|[-+*.>–—•·│├└─┬| \xa0]+\s*[^\W\d]")  # of the depth of a line in an outline
 _DEPTH = re.compile("1?[0-9]")
+_ORDERED = frozenset(("adminlevel", "level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe"))
 DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
 
 
@@ -34,53 +47,112 @@ DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stuf
 class Indents:
     """The depths of texts by what stands before them: blanks or tabs, marks such as `-`, repeated or after blanks,
     headings such as `##`, or the branches of a drawn tree. It is the same for all of a depth; headings are above all
-    that follows them.
+    that follows them, where lists begin anew.
+
+    In a text numbers such as `1.` are marks as well, in a list whose first one is 0 or 1, and a line that is only a
+    link is an item of the heading above it. In `markdown` with marks no other line is a node. A tree that `is_windows`
+    is drawn by its command tree: four characters are a depth, and files have blanks before them.
     """
 
+    is_text: bool = False
+    is_markdown: bool = False
+    is_windows: bool = False
     _widths: list[int] = field(default_factory=list)  # of what is before the texts of each depth
-    _kinds: set[str] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
     _blanks: set[bool] = field(default_factory=set)  # whether they are tabs
     _first_heading: int = 0
     _heading: int = 0
+    _lists: dict[int, set[str]] = field(default_factory=dict)  # open ones with numbers, by their widths
+    _columns: list[int] = field(default_factory=list)  # of the texts on the path, 0 without a mark
 
     def read(self, line: str, before: int) -> tuple[int, str]:
         """The depth of a text, and what it says; `before` is the depth of the one before it, -1 of the first.
 
         Raises BadInput where the depth is not clear.
         """
+        if self.is_windows:
+            return self._drawn(line, before)
         if match := _HEADING.match(line):
-            self._kinds.add("heading")
+            self.kinds.add("heading")
+            self._begin()
             self._first_heading = self._first_heading or len(match[1])
             depth = len(match[1]) - self._first_heading
             if not 0 <= depth <= self._heading:
                 raise BadInput("the heading before it is more than one depth above, or the first heading below it")
             self._heading = depth + 1
-            return depth, match[2]
-        width, said = self._width(line)
+            return depth, self._said(match[2])
+        if self.is_text and ({"heading", "link"} & self.kinds or self.is_markdown) and _LINK.fullmatch(line):
+            self._begin()
+            self.kinds.add("link")
+            return self._heading, self._said(line)
+        width, said, column = self._width(line)
+        indent = len(line) - len(line.lstrip(" "))
+        if not self._widths and line[:1].isspace() and "link" in self.kinds:
+            raise BadInput("it is indented below a link; write a mark such as - before that link")
         if width not in self._widths:
+            # A list below 10. is indented by one more than below 9.
+            above = self._columns.index(indent) if indent and indent in self._columns else len(self._widths)
+            if above + 1 < len(self._widths):
+                self._columns[above + 1 :] = [column]
+                return self._heading + above + 1, said
             if self._widths and (width < self._widths[-1] or before != self._heading + len(self._widths) - 1):
                 raise BadInput("it is indented as no row above it of the same depth is, or by more than one depth")
             self._widths.append(width)
-        return self._heading + self._widths.index(width), said
+        depth = self._widths.index(width)
+        self._columns[depth:] = [column]
+        return self._heading + depth, said
 
-    def _width(self, line: str) -> tuple[int, str]:
+    def _begin(self) -> None:
+        for found in (self._widths, self._blanks, self._lists, self._columns):
+            found.clear()
+
+    def _said(self, text: str) -> str:
+        """A text without a check box, and links by their texts."""
+        box = _CHECK_BOX.match(text) if self.is_text else None
+        return _LINK.sub(r"\1", text[box.end() if box else 0 :]) if self.is_text else text
+
+    def _drawn(self, line: str, before: int) -> tuple[int, str]:
+        trunk, branch, said = _WINDOWS.match(line).groups()  # type: ignore[union-attr]
+        depth = len(trunk) // 4 + bool(branch)
+        self._heading = depth if before < 0 else self._heading
+        if depth < self._heading or (before >= 0 and not depth):
+            raise BadInput(_NO_MARK)
+        return depth - self._heading, said
+
+    def _width(self, line: str) -> tuple[int, str, int]:
+        """The width of what is before a text, the text, and its column behind one mark, 0 without."""
+        column = 0
+        if self.is_text and _TABLE_ROW.fullmatch(line):
+            raise BadInput("it is a row of a table; remove the table, or import it as a file of its own")
         if match := _BRANCH.match(line):
-            self._kinds.add("branch")
-            return len(match[1]), match[2]
-        if match := _MARK.match(line):
-            self._kinds.add("mark")
-            indent, width, said = match[1], len(match[1]) + len(match[2]), match[3]
+            self.kinds.add("branch")
+            return len(match[1]), match[2], 0
+        number = _NUMBER.match(line) if self.is_text else None
+        width = len(line) - len(line.lstrip()) + 1
+        for open_list in [one for one in self._lists if one > width or (not number and one == width)]:
+            del self._lists[open_list]
+        if number and "indent" not in self.kinds and (width in self._lists or int(number[2]) < 2):
+            self.kinds.add("mark")
+            indent, said, column = number[1], self._said(number[3]), number.start(3)
+            if said in self._lists.setdefault(width, set()):
+                raise BadInput("it differs from a row above it by its number alone; write the number after the text")
+            self._lists[width].add(said)
+        elif (match := _MARK.match(line)) and not (self.is_markdown and match[2][0] == ">"):
+            self.kinds.add("mark")
+            indent, width, said = match[1], len(match[1]) + len(match[2]), self._said(match[3])
+            column = match.start(3) if self.is_text and len(match[2]) == 1 else 0
         else:
             if _UNCLEAR.match(line):
                 raise BadInput("it begins with a mark and no blank after it, or has no text")
             indent, said = _TEXT.match(line).groups()  # type: ignore[union-attr]
             width = len(indent)
-            if self._kinds & {"branch", "heading"} or (width and "mark" in self._kinds):
-                raise BadInput("it has no mark, and rows above it have one")
+            self.kinds |= {"indent"} if width else set()
+            if self.kinds & {"branch", "heading", "link"} or ("mark" in self.kinds and (width or self.is_markdown)):
+                raise BadInput(_NO_MARK)
         self._blanks |= {one == "\t" for one in indent}
         if len(self._blanks) > 1:
             raise BadInput("tabs and blanks are mixed before the texts; write one of them in all rows")
-        return width, said
+        return width, said, column
 
 
 class Outline(Shape):
@@ -105,12 +177,19 @@ class Outline(Shape):
         self._cells = NodeCells(hierarchy, table, options, tree)
         self.levels, self.guesses = self._cells.levels, self._cells.guesses
         self._indent, self._depth, self._key = map(tree.parts.get, ("indent", "depth", "key"))
+        self._left_out, self._is_windows = _frame(table) if table.is_text else ({}, False)
+        if self._left_out:
+            lines = ", ".join(f'row {number} "{shorten(text)}"' for number, text in self._left_out.items())
+            said = f"{quantity(len(self._left_out), 'line')} beside the tree left out: {lines}."
+            self.guesses = [*self.guesses, said]
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its line of JSON."""
         is_whole = rows is None or self.table.sample.is_whole
         given = self.table.rows() if rows is None else rows
-        for _, row in super().read(_without_branches(given) if self.table.is_text else given):
+        if self.table.is_text:
+            given = (row for row in _without_branches(given) if row[0] not in self._left_out)
+        for _, row in super().read(given):
             if isinstance(row, Rejection):
                 raise BadInput(f"Row {row.number} has no place in the outline: {row.reason.rstrip('.')}.")
             if row.path:
@@ -119,7 +198,12 @@ class Outline(Shape):
             raise BadInput("No row is below another one: nothing shows their depths.")
 
     def start(self) -> None:
-        self._indents, self._base, self._deepest, self._count = Indents(), -1, 0, 0
+        is_text = self.table.is_text
+        is_markdown = is_text and bool(_MARKDOWN.fullmatch(self.table.name))
+        self._indents = Indents(is_text, is_markdown, self._is_windows)
+        self._base, self._deepest, self._count = -1, 0, 0
+        if is_markdown and any(_MARKDOWN_MARK.match(str(row[1][0])) for row in self.table.sample.rows):
+            self._indents.kinds.add("heading")
         self._path, self._levels_above = list[str](), list[str]()
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
@@ -130,11 +214,11 @@ class Outline(Shape):
         if self._indent is not None:
             depth, name = self._indents.read(text_of(cells[self._cells.index[self._indent]]), len(self._path) - 1)
         else:
-            text = self._cells.text(cells, self._depth or "")
-            if not text.isdecimal() or len(text) > MAX_DIGITS:
+            text = text_of(cells[self._cells.index[self._depth or ""]]).strip()
+            if not (whole := _WHOLE.fullmatch(text)):
                 raise BadInput(f'column "{self._depth}" has {shorten(text) or "nothing"} and no whole number')
-            self._base = int(text) if self._base < 0 else self._base
-            depth = int(text) - self._base
+            self._base = int(whole[1]) if self._base < 0 else self._base
+            depth = self._numbers.index(int(whole[1])) - self._numbers.index(self._base)
             name = next(filter(None, self._cells.names_of(cells, level)), "")
         key = self._cells.text(cells, self._key) if self._key else name
         if not key or depth < 0:
@@ -142,7 +226,10 @@ class Outline(Shape):
         if depth >= MAX_SEGMENTS:
             raise BadInput(f"it is below {depth} others, and a path has at most {MAX_SEGMENTS} keys")
         if depth > len(self._path):
-            raise BadInput("it is deeper by more than one than the row before it")
+            way = "indent it less"
+            if self._depth:
+                way = f"write {self._numbers[self._numbers.index(self._base) + len(self._path)]} as its depth"
+            raise BadInput(f"it is deeper by more than one than the row before it; write a row between them, or {way}")
         if level is None:
             level, reason = level_below(self.hierarchy, self._levels_above[depth - 1] if depth else None)
             if reason:
@@ -154,13 +241,21 @@ class Outline(Shape):
             part = part._replace(name=name)
         return Row(number, [*self._path], [part])
 
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """The depths of all rows, which may have gaps, such as 2, 4 and 7."""
+        index = self._cells.index[self._depth or ""]
+        cells = {text_of(row[1][index]).strip() for row in self.table.rows() if index < len(row[1])}
+        return sorted({int(found[1]) for found in map(_WHOLE.fullmatch, cells) if found})
+
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
         if column in look.keys or not look.keys:
             index = look.sample.header.index(column)
             _see_outline(place, [row[index] for row in look.sample.texts], look.tree_by(indent=column))
         is_depth = fold(column) in DEPTHS or (not look.keys and fold(column) in ("depth", "tiefe"))
-        if column not in look.keys and is_depth and len({*values} - {""}) > 1 and all(map(_DEPTH.fullmatch, values)):
+        is_depth = is_depth and len({*values} - {""}) > 1 and all(map(_DEPTH.fullmatch, values))
+        if column not in look.keys and (is_depth or (fold(column) in _ORDERED and _are_in_order(values))):
             raise shape_doubt(
                 f"{place} seems to have the depths of nodes, which are in their order below one another, and all would "
                 "become siblings",
@@ -173,14 +268,46 @@ class Outline(Shape):
             _see_outline(source, roots, ("--tree-by", "indent"))
 
 
+def _frame(table: Table) -> tuple[dict[int, str], bool]:
+    """The lines of a text that are no part of its tree, by their numbers: those above the root of a tree that the
+    command tree of Windows has drawn, what it says below a root without folders, and the front matter of Markdown; and
+    whether a tree is drawn so.
+    """
+    found = [(number, str(cells[0])) for number, cells, reason, *_ in table.sample.rows if reason is None]
+    lines = [(number, text) for number, text in found if not _TRUNK.fullmatch(text)]
+    texts = [text for _, text in lines]
+    if texts[:1] == ["---"] and "---" in texts[1:MAX_TITLES]:
+        return dict(lines[1 : texts.index("---", 1)]), False
+    has_branch = any(drawn[2] for drawn in map(_WINDOWS.match, texts) if drawn)
+    root = next((at for at, text in enumerate(texts[:MAX_TITLES]) if _WINDOWS_ROOT.fullmatch(text)), None)
+    if root is None or any(map(_MARKS.match, texts[:root])):
+        return {}, has_branch
+    below = texts[root + 1 :]
+    is_last = bool(below) and not has_branch and table.sample.is_whole and not below[-1].startswith(" ")
+    files = below[:-1] if is_last else below
+    if not has_branch and not (below and all(re.match(r" {4}\S", text) for text in files)):
+        return {}, False
+    return dict([*lines[:root], *(lines[-1:] if is_last else ())]), True
+
+
 def _without_branches(rows: Iterable[TableRow]) -> Iterator[TableRow]:
-    """The lines of a text without those that only draw a tree, and what is below a drawn one."""
+    """The lines of a text without those that only draw a tree, rules, and what is below a drawn tree."""
     is_drawn = False
     for row in rows:
         line = str(row[1][0])
         is_drawn = is_drawn or bool(_BRANCH.match(line))
-        if not (_TRUNK.fullmatch(line) or (is_drawn and _SUMMARY.fullmatch(line))):
+        if not (_TRUNK.fullmatch(line) or _RULE.fullmatch(line) or (is_drawn and _SUMMARY.fullmatch(line))):
             yield row
+
+
+def _are_in_order(values: Sequence[str]) -> bool:
+    """Whether numbers with gaps, such as 10, 20 and 30, go up by one of them at a time, and down again."""
+    found = [int(whole[1]) for whole in map(_WHOLE.fullmatch, values) if whole]
+    numbers = sorted({*found})
+    if len(found) < len(values) or not 1 < len(numbers) <= MAX_SEGMENTS or found[0] != numbers[0]:
+        return False
+    steps = [numbers.index(after) - numbers.index(before) for before, after in pairwise(found)]
+    return max(steps) == 1 and min(steps) < 0
 
 
 def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> None:
@@ -189,7 +316,8 @@ def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> No
     """
     marks = [_MARKS.match(text) for text in texts]
     found = [text for text, mark in zip(texts, marks, strict=True) if mark]
-    if found and marks[0] is None and len(found) >= 0.3 * len(texts):
+    are_unlike = len(found) == len(texts) and len({len(mark[0]) for mark in marks if mark}) > 1
+    if found and (are_unlike or marks[0] is None) and len(found) >= 0.3 * len(texts):
         raise shape_doubt(
             f"{place} is an outline: {shorten(found[0])!r} begins with blanks or signs that may show its depth, and "
             "all would become siblings",
