@@ -133,7 +133,7 @@ def check_rejections(plan: ImportPlan, source: str, enough: int) -> str | None:
     rows = f"{len(rejections):,} of the first {quantity(plan.rows, 'row')}"
     sentence = f"{rows} of {source} would be rejected; row {first.number}: {first.reason}"
     if plan.rows >= enough and len(rejections) * 2 > plan.rows:
-        raise Doubt(Guess.SHAPE, sentence)
+        raise Doubt(Guess.SHAPE, sentence.rstrip("."))
     return sentence
 
 
