@@ -21,6 +21,7 @@ SAMPLE_CHARACTERS = 20_000_000
 COMPARED_COLUMNS = 100  # of a sample
 TITLE_ROWS, MAX_TITLES = 50, 20  # rows in which a title is looked for, and those above a header
 SHOWN_NAMES = 3
+INDENT = "\u2003"  # the blank before texts that a sheet shows indented, unlike one that is typed
 
 TableRow = tuple[int, Sequence[object], str | None, str | None, str]  # number, cells, what is wrong, text, place
 Values = Callable[[], Iterator[tuple[int, str, Any]]]  # number, text, and a value of JSON, or a Rejection
@@ -65,7 +66,8 @@ class Table:
 
     JSON has its `values` as well, as they are in the file, and a document as a whole, where the rows of a table are
     those of its objects: `lists` are then the columns of lists of objects, and whether a list is one of `children`, or
-    in another of its name. A text `is_text`: each of its lines is a row of one cell.
+    in another of its name. A text `is_text`: each of its lines is a row of one cell. It is `unclear` for this reason
+    what the rows of a sheet with groups are below.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Table:
     document: Callable[[], Any] | None = None
     lists: Mapping[str, bool] = field(default_factory=dict)
     is_text: bool = False
+    unclear: str = ""
 
     @cached_property
     def header(self) -> Sequence[str]:

@@ -8,8 +8,8 @@ from typing import ClassVar
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS
-from store.transfer.formats.cells import fold, text_of
-from store.transfer.formats.table import Table, TableRow
+from store.transfer.formats.cells import fold, text_of, typed_text
+from store.transfer.formats.table import INDENT, Table, TableRow
 from store.transfer.rows import Rejection, Row, TextRows
 from store.transfer.shapes.doubts import Look, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
@@ -104,6 +104,8 @@ class Outline(Shape):
             self.refuse_columns()
         self._cells = NodeCells(hierarchy, table, options, tree)
         self.levels, self.guesses = self._cells.levels, self._cells.guesses
+        if table.unclear and "indent" in tree.parts:
+            raise BadInput(f"The depths of rows are not clear: {table.unclear}.")
         self._indent, self._depth, self._key = map(tree.parts.get, ("indent", "depth", "key"))
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
@@ -128,7 +130,9 @@ class Outline(Shape):
             return Row(number, (), ())
         level = self._cells.level_of(cells)
         if self._indent is not None:
-            depth, name = self._indents.read(text_of(cells[self._cells.index[self._indent]]), len(self._path) - 1)
+            cell = cells[self._cells.index[self._indent]]
+            typed_text(cell, self._indent, is_name=True)
+            depth, name = self._indents.read(text_of(cell), len(self._path) - 1)
         else:
             text = self._cells.text(cells, self._depth or "")
             if not text.isdecimal() or len(text) > MAX_DIGITS:
@@ -156,9 +160,10 @@ class Outline(Shape):
 
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
-        if column in look.keys or not look.keys:
-            index = look.sample.header.index(column)
-            _see_outline(place, [row[index] for row in look.sample.texts], look.tree_by(indent=column))
+        index, is_key = look.sample.header.index(column), column in look.keys or not look.keys
+        texts = [row[index] for row in look.sample.texts]
+        if is_key or any(text.startswith(INDENT) for text in texts):
+            _see_outline(place, texts, look.tree_by(indent=column, **({} if is_key else {"key": look.keys[0]})))
         is_depth = fold(column) in DEPTHS or (not look.keys and fold(column) in ("depth", "tiefe"))
         if column not in look.keys and is_depth and len({*values} - {""}) > 1 and all(map(_DEPTH.fullmatch, values)):
             raise shape_doubt(
@@ -185,13 +190,14 @@ def _without_branches(rows: Iterable[TableRow]) -> Iterator[TableRow]:
 
 def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> None:
     """Raise Doubt for texts, in the order of the file, that are indented or have a mark of their depth, as many have
-    and the first not.
+    and the first not; of cells that a sheet shows indented two are enough.
     """
-    marks = [_MARKS.match(text) for text in texts]
-    found = [text for text, mark in zip(texts, marks, strict=True) if mark]
-    if found and marks[0] is None and len(found) >= 0.3 * len(texts):
-        raise shape_doubt(
-            f"{place} is an outline: {shorten(found[0])!r} begins with blanks or signs that may show its depth, and "
-            "all would become siblings",
-            options,
-        )
+    given = [*filter(str.strip, texts)]
+    common = min((len(text) - len(text.lstrip()) for text in given), default=0)
+    marks = [_MARKS.match(text, common) for text in given]
+    found = [text[common:] for text, mark in zip(given, marks, strict=True) if mark]
+    has_many = bool(found) and len(found) >= 0.3 * len(given)
+    if sum(text.startswith(INDENT) for text in found) > 1 or (has_many and marks[0] is None):
+        seen = "is indented" if found[0].startswith(INDENT) else "begins with blanks or signs that may show its depth"
+        shown = shorten(found[0].lstrip(INDENT))
+        raise shape_doubt(f"{place} is an outline: {shown!r} {seen}, and all would become siblings", options)
