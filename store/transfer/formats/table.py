@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from store.errors import BadInput, quantity
+from store.errors import BadInput, quantity, shorten
 from store.transfer.formats.cells import named, text_of
 from store.transfer.formats.lines import MAX_LINE_BYTES, TOO_LONG
 from store.transfer.formats.source import RejectedRows, csv_line, free_name
@@ -98,6 +98,17 @@ class Table:
         """The first rows, read once for all checks."""
         return Sample(self.header, self.rows())
 
+    @cached_property
+    def objects(self) -> list[dict[str, Any]]:
+        """The first objects of JSON, as they are in the file."""
+        found, size = [], 0
+        for _, text, value in self.values() if self.values else ():
+            size += len(text)
+            found += [value] if isinstance(value, dict) else []
+            if len(found) == SAMPLE_ROWS or size > SAMPLE_CHARACTERS:
+                break
+        return found
+
     def check_titles(self) -> None:
         """Raise BadInput for a title above the header, as `check_titles` does."""
         rows = [(number, [*map(text_of, cells)]) for number, cells, reason, *_ in self.sample.rows if reason is None]
@@ -143,11 +154,16 @@ def flat(fields: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, 
     if depth > MAX_DEPTH:
         raise BadInput(f"An object is nested more than {MAX_DEPTH} times.")
     found: dict[str, object] = {}
+    count = 0
     for name, value in fields.items():
         if isinstance(value, dict):
-            found.update(flat(value, f"{prefix}{name}.", depth + 1))
+            found |= (inner := flat(value, f"{prefix}{name}.", depth + 1))
+            count += len(inner)
         else:
             found[f"{prefix}{name}"] = value
+            count += 1
+    if len(found) < count:
+        raise BadInput(f'An object has two values for one of "{shorten(", ".join(found))}", as "a.b" and in "a".')
     return found
 
 

@@ -4,8 +4,8 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from decimal import Decimal
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ _TOKEN = re.compile(
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a control character in a text
 LEFT = (None, "general", "left", "distributed")  # alignments in which an indent is before the text
 _GROUPS = (
-    'the sheet "{sheet}" of {file} has groups of rows, and each may belong to the row below it; write the rows above their '
-    'details, and clear "Summary rows below detail" in Data, Outline of Excel'
+    'the sheet "{sheet}" of {file} has groups of rows, and each may belong to the row below it; write the rows above '
+    'their details, and clear "Summary rows below detail" in Data, Outline of Excel'
 )
 _UNCOMPUTED = "The formula has no computed value; open the file in Excel and save it."
 BATCH_ROWS, BATCH_BYTES = 1_000, 16_000_000  # of Parquet
@@ -64,7 +64,9 @@ def excel_table(
                 while cells and cells[-1] in (None, ""):
                     cells.pop()
                 if cells and number >= first:
-                    depths = [indent_of(one._style_id) if one is not EMPTY_CELL else 0 for one in row] if indents else []
+                    depths = (
+                        [indent_of(one._style_id) if one is not EMPTY_CELL else 0 for one in row] if indents else []
+                    )
                     if (level := found.levels[number]) > 1:
                         depths = depths or [0] * len(cells)
                         depths[_first_text(cells)] += level - 1
