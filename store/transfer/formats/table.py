@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from store.errors import BadInput, quantity, shorten
+from store.errors import BadInput, quantity
 from store.transfer.formats.cells import named, text_of
 from store.transfer.formats.lines import MAX_LINE_BYTES, TOO_LONG
 from store.transfer.formats.source import RejectedRows, csv_line, free_name
@@ -163,7 +163,7 @@ def flat(fields: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, 
             found[f"{prefix}{name}"] = value
             count += 1
     if len(found) < count:
-        raise BadInput(f'An object has two values for one of "{shorten(", ".join(found))}", as "a.b" and in "a".')
+        raise BadInput(f"Names with dots say two values, of {named([*found])}, as a.b and b in a; rename one.")
     return found
 
 

@@ -68,6 +68,7 @@ class Nested(Shape):
         self._prefix = (self._key or self._name)[: (self._key or self._name).rfind(".") + 1]
         lists: Mapping[str, str] = {}
         self._others: Sequence[str] = ()  # lists beside that of the roots
+        self._tops = set[str]()  # lists that have roots alone
         if self._is_own:
             self.refuse_columns()
             self._columns = {}
@@ -114,65 +115,54 @@ class Nested(Shape):
         """The roots of a document; by other names a list, lists of these names, one node, or nodes by key, also in
         objects around them. Raises BadInput for a document without any of them, or with several.
         """
-        document = self._document
         if self._is_own:
-            found = objects_of(document, self.table.name)
-            self._others = _lists_beside(document, found)
-            return found
-        if isinstance(document, list) and not any(map(self._is_node, document)):
-            document = {"": document}
-        while isinstance(document, dict) and not self._is_node(document):
-            if found := self._named_nodes(rest := {**document}):
-                self._others = _lists_beside(rest, None)
-                return found
-            nodes = by_key(document, self._key or "key")
-            # Around lists of nodes alone; of nodes by key the key is that of a node.
-            is_wrapper = len(nodes) == 1 and len({*nodes[0]} - {*self.children}) == 1
-            is_wrapper = is_wrapper and not any(isinstance(nodes[0].get(name), dict) for name in self.children)
-            if (
-                nodes
-                and not is_wrapper
-                and all(any(name in one for name in (*self.children, self._name)) for one in nodes)
-            ):
-                return nodes
-            inner = {name: value for name, value in document.items() if isinstance(value, dict | list)}
-            if len(inner) > 1:
-                inner = self._lists_of_nodes(inner)
-            if len(inner) > 1:
-                raise BadInput(
-                    f"{self.table.name} has several lists of nodes, {named([*inner])}; the first names of children= "
-                    "say which have the roots."
-                )
-            document = next(iter(inner.values()), None)
-        if isinstance(document, dict):
-            return [document]
-        if not isinstance(document, list):
+            roots = objects_of(self._document, self.table.name)
+            if isinstance(self._document, dict) and roots != [self._document]:
+                self._others = [name for name, nodes in _parts(self._document)[1] if nodes is not roots]
+            return roots
+        found: tuple[dict[str, list[Any]], ...] = ({}, {}, {})  # lists of nodes, nodes and other lists, by their names
+        waiting = [("", self._document)]
+        while waiting:
+            path, value = waiting.pop()
+            rest = {**value} if isinstance(value, dict) else {"": value}
+            if self._is_node(value):
+                found[1][path] = [value]
+            elif isinstance(value, list) and any(map(self._is_node, value)):
+                found[0][path] = value
+            elif nodes := self._named_nodes(rest):
+                found[0][path], self._others = nodes, [name for name, _ in _parts(rest)[1]]
+            elif nodes := self._keyed_nodes(value):
+                found[0][path] = nodes
+            elif isinstance(value, list) and value:
+                found[2][path] = value
+            elif isinstance(value, dict):
+                waiting += [(f"{path}.{name}".lstrip("."), one) for name, one in value.items()]
+        lists = next(filter(None, found), None)
+        if lists is None:
             raise BadInput(f"{self.table.name} has no list of nodes, nor one of the lists of --tree-by.")
-        return document
+        if len(lists) > 1:
+            raise BadInput(
+                f"{self.table.name} has several lists of nodes, {named([*lists])}; name that of roots in children=, too."
+            )
+        return next(iter(lists.values()))
 
     def _is_node(self, value: Any) -> bool:
         return isinstance(value, dict) and take({**value}, self._key or self._name) is not None
 
     def _named_nodes(self, document: dict[str, Any]) -> list[Any]:
         """The nodes in the lists of `children=`, or of the last parts of their names, taken out of a document."""
-        tails = [[name[at:] for at in _starts(name)] for name in self.children]
+        self._tops |= document.keys() & {*self.children}
+        sign = "." * ("" in document)  # of a list
+        tails = [[sign + name[at:] for at in _starts(name)] for name in self.children]
         taken = (next((one for tail in of if (one := self._taken(document, tail))), ()) for of in tails)
         return [one for nodes in taken if isinstance(nodes, list) for one in nodes]
 
-    def _lists_of_nodes(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The lists of nodes in the objects of a document by dotted names; without any, its nodes."""
-        found: dict[str, Any] = {}
-        waiting: list[tuple[str, Any]] = [*document.items()]
-        while waiting:
-            path, value = waiting.pop()
-            if self._is_node(value) or (isinstance(value, list) and any(map(self._is_node, value))):
-                found[path] = value
-            elif isinstance(value, dict) and (nodes := self._named_nodes({**value})):
-                found[path] = nodes
-            elif isinstance(value, dict):
-                waiting += [(f"{path}.{name}", one) for name, one in value.items()]
-        lists = {path: value for path, value in found.items() if isinstance(value, list)}
-        return lists or found
+    def _keyed_nodes(self, document: Any) -> list[Any]:
+        """The nodes of an object by key, but not an object around lists of nodes alone."""
+        nodes, names = by_key(document, self._key or "key"), {*self.children}
+        is_wrapper = len(nodes) == 1 and (len({*nodes[0]} - names) == 1 or self._is_node(nodes[0]))
+        is_wrapper = is_wrapper and not any(isinstance(nodes[0].get(name), dict) for name in names)
+        return nodes if not is_wrapper and all({*one} & (names | {self._name}) for one in nodes) else []
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The nodes, parents first, each with its line of JSON. What lies below a rejected one is rejected as well."""
@@ -288,7 +278,7 @@ class Nested(Shape):
             return self._levels[place]
         levels = self._labels(parent)
         level, reason = level_below(self.hierarchy, parent.level)
-        if level and (len(levels) == 1 or len(self.children) == 1):
+        if level and (len(levels) == 1 or len({*self.children} - self._tops) < 2):
             return level
         raise BadInput(
             f'A node in "{place}" may be {" or ".join(levels)}; --level names it: {levels[0].lower()}={place}.'
@@ -298,13 +288,11 @@ class Nested(Shape):
 
     def _is_known(self, name: str) -> bool:
         """Whether a field is an attribute of a level, by its name beside that of the key, or has a name of Clade."""
-        plain = fold(name.removeprefix(self._prefix))
-        return name in _OWN_FIELDS or any(
-            plain == fold(attribute) for level in self.hierarchy.levels.values() for attribute in level.attributes
-        )
+        plain, levels = fold(name.removeprefix(self._prefix)), self.hierarchy.levels.values()
+        return name in _OWN_FIELDS or any(one.attribute(name) or plain in map(fold, one.attributes) for one in levels)
 
-    def _left_out(self) -> Iterable[str]:
-        """The fields of all nodes that are not imported. Raises Doubt for nodes with a list, or an object, of others
+    def _left_out(self) -> list[str]:
+        """The fields of nodes that are not imported. Raises Doubt for a list of nodes, or an object of them by key,
         that has another name than those of children.
         """
         used = {self._key, self._name, self._id, *(column for own in self._columns.values() for column in own.values)}
@@ -314,26 +302,20 @@ class Nested(Shape):
             while waiting:
                 if not isinstance(node := waiting.pop(), dict):
                     continue
-                fields = {**node}
-                waiting += [child for _, child in self._children(fields)]
+                children = [*self._children(fields := {**node})]
+                self._tops -= {name for name, _ in children}
+                waiting += [child for _, child in children]
                 own, lists = _parts(fields)
-                lists += [(name, nodes) for name, value in fields.items() if len(nodes := by_key(value)) > 1]
-                for name, values in lists:
-                    if any(isinstance(one, dict) and not NAMED.isdisjoint(one) for one in values) and not any(
-                        level.attribute(name) for level in self.hierarchy.levels.values()
-                    ):
-                        self._doubt(name)
-                for name in own if not self._is_own else ():
-                    if name not in found:
-                        found[name] = not (name in used or self._is_known(name))
-        return (name for name, is_left in found.items() if is_left)
-
-    def _doubt(self, name: str) -> None:
-        if Guess.SHAPE in self.given.taken:
-            return
-        if self.children == (CHILDREN,):
-            _see_tree(self.table.name, [one for _, one in self._roots()])
-        raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=self.table.name, name=shorten(name)))
+                keyed = [(name, nodes) for name, value in fields.items() if len(nodes := by_key(value, "")) > 1]
+                for name, values in (*lists, *keyed) if Guess.SHAPE not in self.given.taken else ():
+                    are_nodes = any(isinstance(one, dict) and not NAMED.isdisjoint(one) for one in values)
+                    if are_nodes and not self._is_known(name):
+                        if self.children == (CHILDREN,):
+                            _see_tree(self.table.name, [one for _, one in self._roots()])
+                        raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=self.table.name, name=shorten(name)))
+                for name in {*own, *dict(lists)} - found.keys() if not self._is_own else ():
+                    found[name] = not (name in used or self._is_known(name))
+        return sorted(name for name, is_left in found.items() if is_left)
 
 
 def take(fields: dict[str, Any], name: str) -> Any:
@@ -360,13 +342,6 @@ def take(fields: dict[str, Any], name: str) -> Any:
 def _starts(name: str) -> list[int]:
     """Where the parts of a dotted name begin."""
     return [0, *(at for at, before in enumerate(name, start=1) if before == ".")]
-
-
-def _lists_beside(document: Any, found: object) -> list[str]:
-    """The lists of objects in a document that are others than this one."""
-    values = document.items() if isinstance(document, dict) and document is not found else ()
-    others = [(name, value) for name, value in values if isinstance(value, list) and value is not found]
-    return [name for name, value in others if any(isinstance(one, dict) for one in value)]
 
 
 def _parts(node: Any) -> tuple[dict[str, Any], list[tuple[str, list[Any]]]]:
@@ -398,11 +373,8 @@ def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
     if Guess.SHAPE not in options.taken and not (options.columns.levels or options.tree):
         _see_tree(table.name, objects)
     first = objects[0] if table.document and len(objects) == 1 and isinstance(objects[0], dict) else {}
-    if (
-        len(first) > 1
-        and all(isinstance(one, dict) for one in first.values())
-        and {}.keys() != set.intersection(*map(set, first.values()))
-    ):
+    nodes = by_key(first, "")
+    if len(nodes) > 1 and len(set.intersection(*map(set, nodes))) > 1:  # "" is the key
         raise BadInput(
             f'{table.name} has objects by key, such as "{shorten(next(iter(first)))}"; write a list of objects that '
             'have their keys as values, or a tree of nodes with "key" and "children".'

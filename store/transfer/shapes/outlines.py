@@ -159,11 +159,19 @@ class Outline(Shape):
         return Row(number, [*self._path], [part])
 
     @classmethod
+    def see_table(cls, look: Look) -> None:
+        """Raise Doubt for cells with indents, whatever their texts are, also beside a column of keys."""
+        for index, column in enumerate(look.sample.header if len(look.keys) < 2 else ()):
+            texts = [row[index] for row in look.sample.texts]
+            if any(text.startswith(INDENT) for text in texts):
+                key = {"key": one for one in look.keys if one != column}
+                _see_outline(f'Column "{shorten(column)}" of {look.source}', texts, look.tree_by(indent=column, **key))
+
+    @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
-        index, is_key = look.sample.header.index(column), column in look.keys or not look.keys
-        texts = [row[index] for row in look.sample.texts]
-        if is_key or any(text.startswith(INDENT) for text in texts):
-            _see_outline(place, texts, look.tree_by(indent=column, **({} if is_key else {"key": look.keys[0]})))
+        if column in look.keys or not look.keys:
+            index = look.sample.header.index(column)
+            _see_outline(place, [row[index] for row in look.sample.texts], look.tree_by(indent=column))
         is_depth = fold(column) in DEPTHS or (not look.keys and fold(column) in ("depth", "tiefe"))
         if column not in look.keys and is_depth and len({*values} - {""}) > 1 and all(map(_DEPTH.fullmatch, values)):
             raise shape_doubt(
