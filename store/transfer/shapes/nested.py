@@ -13,7 +13,7 @@ from store.model.names import NAMES
 from store.transfer.formats.cells import PLAIN, fold, json_text, named
 from store.transfer.formats.json import CHILDREN, NAMED, by_key, is_nodes, objects_of
 from store.transfer.formats.source import Doubt, Guess, csv_line
-from store.transfer.formats.table import Table, TableRow, flat
+from store.transfer.formats.table import MAX_DEPTH, Table, TableRow, flat
 from store.transfer.rows import Part, Rejection, Row, TextRows
 from store.transfer.shapes.columns import columns, level_column, match_columns
 from store.transfer.shapes.doubts import shape_doubt
@@ -350,13 +350,13 @@ def _parts(node: Any) -> tuple[dict[str, Any], list[tuple[str, list[Any]]]]:
     """
     fields: dict[str, Any] = {}
     lists: list[tuple[str, list[Any]]] = []
-    waiting: list[tuple[str, Any]] = [("", node)]
+    waiting: list[tuple[str, int, Any]] = [("", 0, node)]
     while waiting:
-        prefix, inner = waiting.pop()
+        prefix, depth, inner = waiting.pop()
         for name, value in inner.items() if isinstance(inner, dict) else ():
             path = f"{prefix}{name}"
-            if isinstance(value, dict):
-                waiting.append((f"{path}.", value))
+            if isinstance(value, dict) and depth < MAX_DEPTH:
+                waiting.append((f"{path}.", depth + 1, value))
             elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
                 nodes = [one.get("node") for one in value if isinstance(one, dict)]
                 lists.append((f"{path}.node", nodes) if all(isinstance(one, dict) for one in nodes) else (path, value))
