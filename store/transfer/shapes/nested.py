@@ -142,7 +142,7 @@ class Nested(Shape):
             raise BadInput(f"{self.table.name} has no list of nodes, nor one of the lists of --tree-by.")
         if len(lists) > 1:
             raise BadInput(
-                f"{self.table.name} has several lists of nodes, {named([*lists])}; name that of roots in children=, too."
+                f"{self.table.name} has several lists of nodes, {named([*lists])}; name that of roots in children=."
             )
         return next(iter(lists.values()))
 
@@ -264,15 +264,18 @@ class Nested(Shape):
             str(one) if type(one) is int else one for one in map(values.pop, ("name", "id"), (None, None))
         ]
         attributes = {fold(name): name for name in self.hierarchy.levels[level].attributes}
-        plain = {name.removeprefix(self._prefix): value for name, value in rest.items() if self._is_known(name)}
-        values |= {attributes.get(fold(name), name): value for name, value in plain.items()}
+        for name, value in rest.items():
+            plain = name.removeprefix(self._prefix)
+            if self._is_known(name):  # beside one of its plain name it is no attribute
+                values[attributes.get(fold(plain), name) if plain == name or plain not in rest else name] = value
         return Row(number, path, [Part(level, title, node_id, values, columns=own.columns)])
 
     def _level(self, parent: _Parent, place: str, fields: dict[str, Any]) -> str:
         """The level of a node: by its field, which is taken out, by the list that it is in, or by its place."""
-        text = fields.get("level")
+        own = "level" if "level" in fields else f"{self._prefix}level"
+        text = fields.get(own)
         if isinstance(text, str) and (found := self.hierarchy.find(text)):
-            del fields["level"]
+            del fields[own]
             return found.name
         if place in self._levels:
             return self._levels[place]
@@ -295,7 +298,8 @@ class Nested(Shape):
         """The fields of nodes that are not imported. Raises Doubt for a list of nodes, or an object of them by key,
         that has another name than those of children.
         """
-        used = {self._key, self._name, self._id, *(column for own in self._columns.values() for column in own.values)}
+        used = {self._key, self._name, self._id, f"{self._prefix}level"}
+        used |= {column for own in self._columns.values() for column in own.values}
         found: dict[str, bool] = {}  # whether they are left out
         for _, root in self._roots():
             waiting = [root]
