@@ -136,7 +136,7 @@ def typed_text(cell: object, column: str, *, is_name: bool = False, is_number: b
             return text_of(cell.value)
         if cell.text is None:
             raise BadInput(f'Column "{column}": {cell.reason}')
-        return cell.text
+        return cell.text.strip()
     text = text_of(cell)
     is_exact = not isinstance(cell, float) or text.lstrip("-").isdecimal()
     if is_name and (isinstance(cell, bool | date | time | timedelta | dict | list | tuple) or not is_exact):

@@ -21,6 +21,7 @@ LINE_ENDINGS = (".geojsonl", ".geojsons", ".ndgeojson")
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"(\s*+:)?', re.DOTALL)  # with a colon the name of a value
 NAMED = frozenset(("key", "name"))  # fields of a node
 _OWN = NAMED | {"path", "level"}
+_LINKS = ({"type", "id"}, {"sys"})  # fields of what only names another object, in JSON:API and Contentful
 
 _TableObject = tuple[int, Any, dict[str, object] | None, str | None]  # number, value, row, what is wrong
 
@@ -189,7 +190,7 @@ def _expanded(fields: Any, prefix: str, above: dict[str, object], depth: int, li
         raise BadInput(f"Lists of objects are nested more than {MAX_DEPTH} times.")
     own, inner = dict(above), []
     for name, value in flat(fields, prefix).items():
-        if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        if isinstance(value, list) and any(isinstance(one, dict) and one.keys() not in _LINKS for one in value):
             inner.append((name, value))
             if name not in lists:
                 last = name.removeprefix(prefix)

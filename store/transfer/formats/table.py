@@ -21,6 +21,7 @@ SAMPLE_CHARACTERS = 20_000_000
 COMPARED_COLUMNS = 100  # of a sample
 TITLE_ROWS, MAX_TITLES = 50, 20  # rows in which a title is looked for, and those above a header
 SHOWN_NAMES = 3
+INDENT = "\u2003"  # the blank before texts that a sheet shows indented, unlike one that is typed
 
 TableRow = tuple[int, Sequence[object], str | None, str | None, str]  # number, cells, what is wrong, text, place
 Values = Callable[[], Iterator[tuple[int, str, Any]]]  # number, text, and a value of JSON, or a Rejection
@@ -65,7 +66,8 @@ class Table:
 
     JSON has its `values` as well, as they are in the file, and a document as a whole, where the rows of a table are
     those of its objects: `lists` are then the columns of lists of objects, and whether a list is one of `children`, or
-    in another of its name. A text `is_text`: each of its lines is a row of one cell.
+    in another of its name. A text `is_text`: each of its lines is a row of one cell. It is `unclear` for this reason
+    what the rows of a sheet with groups are below.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Table:
     document: Callable[[], Any] | None = None
     lists: Mapping[str, bool] = field(default_factory=dict)
     is_text: bool = False
+    unclear: str = ""
 
     @cached_property
     def header(self) -> Sequence[str]:
@@ -94,6 +97,17 @@ class Table:
     def sample(self) -> Sample:
         """The first rows, read once for all checks."""
         return Sample(self.header, self.rows())
+
+    @cached_property
+    def objects(self) -> list[dict[str, Any]]:
+        """The first objects of JSON, as they are in the file."""
+        found, size = [], 0
+        for _, text, value in self.values() if self.values else ():
+            size += len(text)
+            found += [value] if isinstance(value, dict) else []
+            if len(found) == SAMPLE_ROWS or size > SAMPLE_CHARACTERS:
+                break
+        return found
 
     def check_titles(self) -> None:
         """Raise BadInput for a title above the header, as `check_titles` does."""
@@ -140,11 +154,16 @@ def flat(fields: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, 
     if depth > MAX_DEPTH:
         raise BadInput(f"An object is nested more than {MAX_DEPTH} times.")
     found: dict[str, object] = {}
+    count = 0
     for name, value in fields.items():
         if isinstance(value, dict):
-            found.update(flat(value, f"{prefix}{name}.", depth + 1))
+            found |= (inner := flat(value, f"{prefix}{name}.", depth + 1))
+            count += len(inner)
         else:
             found[f"{prefix}{name}"] = value
+            count += 1
+    if len(found) < count:
+        raise BadInput(f"Names with dots say two values, of {named([*found])}, as a.b and b in a; rename one.")
     return found
 
 

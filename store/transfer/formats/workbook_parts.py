@@ -6,6 +6,7 @@ import re
 import zipfile
 from collections.abc import Iterable
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 from xml.parsers import expat
@@ -27,7 +28,9 @@ MAX_SPANS = 100_000  # of columns that merged cells have
 MAX_UNCOMPUTED = 1_000_000
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-_VALUE, _FORMULA, _CELL, _ROW, _MERGED, _TEXT = [_MAIN + tag for tag in "v f c row mergeCell si".split()]
+_VALUE, _FORMULA, _CELL, _ROW, _MERGED, _TEXT, _OUTLINE = [
+    _MAIN + tag for tag in "v f c row mergeCell si outlinePr".split()
+]
 _RANGE = re.compile(r"\$?([A-Z]{1,3})\$?([0-9]{1,7})(?::\$?([A-Z]{1,3})\$?([0-9]{1,7}))?")
 _COLUMN = re.compile("[A-Z]+")
 _AS_CSV = "save the sheet as CSV"
@@ -111,7 +114,8 @@ class TextScan(_Scan):
 
 class SheetScan(_Scan):
     """What is known of a sheet before its rows are read: the number of the last one, the cells with a formula that has
-    no computed value, and the columns of merged cells.
+    no computed value, the columns of merged cells, and the groups of rows: in `levels` a byte for each row, 0 of one
+    without values, 1 of one in no group.
 
     Raises ValueError for rows or cells that are not in order, of which the library would leave some out.
     """
@@ -119,6 +123,8 @@ class SheetScan(_Scan):
     def __init__(self, content: IO[bytes]) -> None:
         self.last = 0
         self.uncomputed: set[str] = set()
+        self.levels = bytearray(1)
+        self._level, self._are_details_below = 1, False
         self._spans: dict[tuple[int, int], int] = {}  # of merged cells of several rows: their last first row
         self._row = self._others = self._elements = self._cells = self._size = self._written = 0
         self._cell, self._before = "", (0, "")
@@ -132,6 +138,13 @@ class SheetScan(_Scan):
             yield from range(max(left, reach + 1), right + 1)
             reach = max(reach, right)
 
+    def are_details_above(self, header: int) -> bool:
+        """Whether each group of rows below the header may belong to the row below it, as by default in Excel."""
+        levels = [one for one in self.levels[header + 1 :] if one]
+        ranks = [*map(sorted({*levels}).index, levels)]
+        is_tree = not any(ranks[-1:]) and all(above <= below + 1 for above, below in pairwise(ranks))
+        return any(ranks) and is_tree and not self._are_details_below
+
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         super()._start(tag, attributes)
         if self._row:
@@ -144,9 +157,11 @@ class SheetScan(_Scan):
                 raise ValueError(f"row {self._row} has more than {MAX_ELEMENTS:,} elements")
         elif tag == _ROW:
             self._begin_row(int(float(attributes.get("r", self.last + 1))))
+            self._level = 1 + int(attributes.get("outlineLevel", 0))
         elif tag == _MERGED:
             self._merge(attributes["ref"])
         else:
+            self._are_details_below |= tag == _OUTLINE and attributes.get("summaryBelow") in ("0", "false")
             self._others += 1
 
     def _begin_row(self, number: int) -> None:
@@ -183,6 +198,8 @@ class SheetScan(_Scan):
     def _end(self, tag: str) -> None:
         super()._end(tag)
         if tag == _ROW:
+            self.levels.extend(bytes(self._row + 1 - len(self.levels)))
+            self.levels[self._row] = self._level if self._written else 0
             self._row = 0
         elif tag == _CELL and self._has_formula and not self._has_value:
             self.uncomputed.add(self._cell)

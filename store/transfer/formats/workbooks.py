@@ -5,13 +5,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from store.errors import BadInput, install_hint, shorten
 from store.transfer.formats.cells import ShownCell, named, text_of
-from store.transfer.formats.table import TITLE_ROWS, Table, TableRow, bounded_row, check_titles, flat
+from store.transfer.formats.table import INDENT, TITLE_ROWS, Table, TableRow, bounded_row, check_titles, flat
 from store.transfer.formats.workbook_parts import MAX_CELL_CHARACTERS, Parts, SheetScan, TextScan
 
 MAX_FORMAT_CHARACTERS = 255  # of a number format of Excel
@@ -24,6 +25,11 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a control character in a text
+LEFT = (None, "general", "left", "distributed")  # alignments in which an indent is before the text
+_GROUPS = (
+    'the sheet "{sheet}" of {file} has groups of rows, and each may belong to the row below it; write the rows above '
+    'their details, and clear "Summary rows below detail" in Data, Outline of Excel'
+)
 _UNCOMPUTED = "The formula has no computed value; open the file in Excel and save it."
 BATCH_ROWS, BATCH_BYTES = 1_000, 16_000_000  # of Parquet
 
@@ -46,6 +52,8 @@ def excel_table(
         with archive.open(sheets[name]._worksheet_path) as content:
             found = SheetScan(content)
         sheets[name].reset_dimensions()  # by which rows would be cut where they are wrong
+        alignments = enumerate(sheets[name].parent._alignments)
+        indents = {at: int(one.indent) for at, one in alignments if one.indent and one.horizontal in LEFT}
 
     def rows(first: int) -> Iterator[TableRow]:
         """The rows from one on that are not empty, without empty cells at their ends."""
@@ -56,7 +64,18 @@ def excel_table(
                 while cells and cells[-1] in (None, ""):
                     cells.pop()
                 if cells and number >= first:
-                    yield bounded_row(number, cells)
+                    depths = (
+                        [indent_of(one._style_id) if one is not EMPTY_CELL else 0 for one in row] if indents else []
+                    )
+                    if (level := found.levels[number]) > 1:
+                        depths = depths or [0] * len(cells)
+                        depths[_first_text(cells)] += level - 1
+                    yield bounded_row(number, [*map(_indented, cells, depths)] if any(depths) else cells)
+
+    @cache
+    def indent_of(style: int) -> int:
+        """The indent from the left in a style of cells."""
+        return indents.get(sheets[name].parent._cell_styles[style].alignmentId, 0)
 
     start, header = 0, list(column_names)
     if not header:
@@ -72,7 +91,26 @@ def excel_table(
         start, header = sample[0][0], [text.strip() for text in sample[0][1]]
     columns = {*found.merged(start)}
     merged = [one for number, one in enumerate(header, start=1) if number in columns]
-    return Table(file.name, header, lambda: rows(start + 1), merged, header_row=start or None)
+    table = Table(file.name, header, lambda: rows(start + 1), merged, header_row=start or None)
+    if found.are_details_above(start):
+        table.unclear = _GROUPS.format(sheet=shorten(name), file=file.name)
+    return table
+
+
+def _first_text(cells: Sequence[object]) -> int:
+    """The place of the first text of a row, of its first number if it has none."""
+    kinds = (str, int | float | ShownCell)
+    return next((at for kind in kinds for at, cell in enumerate(cells) if isinstance(cell, kind) and cell != ""), 0)
+
+
+def _indented(cell: object, depth: int) -> object:
+    """A cell with blanks before its text, as the sheet shows it indented, or in a group of rows."""
+    blanks = 2 * depth * INDENT
+    if isinstance(cell, ShownCell):
+        return cell._replace(text=cell.text and blanks + cell.text)
+    if isinstance(cell, int | float) and not isinstance(cell, bool):
+        return ShownCell(cell, blanks + text_of(cell))
+    return blanks + cell if isinstance(cell, str) and cell else cell
 
 
 def _opened(file: Path) -> tuple[Parts, dict[str, Any]]:

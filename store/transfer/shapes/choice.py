@@ -68,7 +68,7 @@ def shape_of(hierarchy: Hierarchy, table: Table, options: RowOptions) -> Shape:
         if "level" in options.tree.parts:
             options = replace(options, tree=options.tree.on(table.header))
     shape = next(one for one in SHAPES if one.fits(table, options))
-    if table.document and shape not in (ById, Nested):
+    if (table.document or (table.values and not options.tree)) and shape not in (ById, Nested, JsonLines):
         see_nested(hierarchy, table, options)
     return shape(hierarchy, table, options)
 
@@ -88,7 +88,7 @@ def _check_tree(table: Table, tree: TreeBy, options: RowOptions) -> None:
         if tree != TreeBy("indent", {"indent": ""}):
             raise BadInput(f"--tree-by {tree.shape} with columns needs a table; a text is imported by indent alone.")
     elif tree.shape in Nested.trees:
-        if table.document is None:
+        if table.values is None:
             raise BadInput("--tree-by children is not for tables.")
     elif tree.parts.get("indent") == "":
         raise BadInput("--tree-by indent of a table is indent=COLUMN.")

@@ -2,6 +2,7 @@
 by others.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
@@ -9,15 +10,15 @@ from typing import Any, ClassVar, NamedTuple
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES
-from store.transfer.formats.cells import PLAIN, fold, json_text
+from store.transfer.formats.cells import PLAIN, fold, json_text, named
 from store.transfer.formats.json import CHILDREN, NAMED, by_key, is_nodes, objects_of
 from store.transfer.formats.source import Doubt, Guess, csv_line
-from store.transfer.formats.table import Table, TableRow, flat
+from store.transfer.formats.table import MAX_DEPTH, Table, TableRow, flat
 from store.transfer.rows import Part, Rejection, Row, TextRows
 from store.transfer.shapes.columns import columns, level_column, match_columns
 from store.transfer.shapes.doubts import shape_doubt
 from store.transfer.shapes.parent_tree import level_below
-from store.transfer.shapes.paths import key_of, line_of, row_of
+from store.transfer.shapes.paths import has_paths, key_of, line_of, row_of
 from store.transfer.shapes.shape import RowOptions, Shape, TreeParts
 
 OTHER_LIST = (
@@ -25,6 +26,8 @@ OTHER_LIST = (
     'a "key" or "name", and need no --level; a table has --level with a column of each list'
 )
 _TITLES = frozenset(("name", "title", "label", "text", "caption", "displayname"))  # folded
+_IDS = frozenset(("id", "uuid", "uid", "guid"))
+_OWN_FIELDS = NAMED | {"path", "level", NAMES, "rank", "undefined"}
 
 
 class _Parent(NamedTuple):
@@ -44,7 +47,8 @@ class Nested(Shape):
     The key is the name where it is left out, and the level the only one that may stand there. `children` may also be
     an object of nodes by key. A node may have a `path` instead, as in JSON lines. With `--tree-by` the fields have
     other names; `--level` then names the level of the nodes in a list, where one that is named like a level, such as
-    `products`, needs none, and the other options name fields with other names than attributes.
+    `products`, needs none, and the other options name fields with other names than attributes. A dotted name leads
+    through objects and lists, as `children.edges.node`. The other fields that no level has are left out.
 
     Raises Doubt for nodes with lists of others.
     """
@@ -61,30 +65,33 @@ class Nested(Shape):
         self.children = tuple(name.strip() for name in parts["children"].split("|") if name.strip())
         self._key, self._name, self._id = parts.get("key"), parts.get("name", "name"), parts.get("id", "id")
         self._document = table.document() if table.document else None
+        self._prefix = (self._key or self._name)[: (self._key or self._name).rfind(".") + 1]
         lists: Mapping[str, str] = {}
+        self._others: Sequence[str] = ()  # lists beside that of the roots
+        self._tops = set[str]()  # lists that have roots alone
         if self._is_own:
             self.refuse_columns()
             self._columns = {}
-            self._roots: Sequence[Any] = objects_of(self._document, table.name)
         else:
             lists = self._lists()
             given = columns(hierarchy, replace(options.columns, levels=[]), hierarchy.levels)
             self._columns = {own.level: own for own in given}
-        named: dict[str, str] = {}
+        titled: dict[str, str] = {}
         for level in hierarchy.levels.values():
             for name in (fold(level.name), fold(level.label)):
-                named |= dict.fromkeys((name, f"{name}s", f"{name}es", f"{name.removesuffix('y')}ies"), level.name)
-        self._levels = {name: named[fold(name)] for name in self.children if fold(name) in named} | dict(lists)
-        if not self._is_own:
-            self._roots = self._found_roots()
-        if Guess.SHAPE not in options.taken:
-            self._check_nodes()
+                titled |= dict.fromkeys((name, f"{name}s", f"{name}es", f"{name.removesuffix('y')}ies"), level.name)
+        self._levels = {name: titled[fold(name)] for name in self.children if fold(name) in titled} | dict(lists)
+        self._found = self._found_roots() if self._document is not None else ()
+        if left := dict.fromkeys((*self._others, *self._left_out())):
+            self.guesses = [f"not imported: {named([*left])}."]
 
     @classmethod
     def fits(cls, table: Table, options: RowOptions) -> bool:
-        if options.tree or table.document is None:
+        if options.tree or options.columns.levels:
             return super().fits(table, options)
-        return not options.columns.levels and is_nodes(objects_of(table.document(), table.name))
+        if table.document:
+            return is_nodes(objects_of(table.document(), table.name))
+        return not has_paths(table) and any(CHILDREN in one for one in table.objects) and is_nodes(table.objects)
 
     def _lists(self) -> dict[str, str]:
         """The levels of the lists that `--level` names."""
@@ -98,71 +105,111 @@ class Nested(Shape):
             raise BadInput(f'--level names the list "{min(unknown)}", and --tree-by does not; add it to children=.')
         return lists
 
+    def _roots(self) -> Iterator[tuple[str, Any]]:
+        """The roots, each with its line where the file has lines."""
+        if self._document is None and self.table.values:
+            return ((text, value) for _, text, value in self.table.values())
+        return (("", one) for one in self._found)
+
     def _found_roots(self) -> Sequence[Any]:
-        """The roots of a document by other names: a list, lists of these names, one node, or nodes by key; also as the
-        only list or object in others. Raises BadInput for a document without any of them.
+        """The roots of a document; by other names a list, lists of these names, one node, or nodes by key, also in
+        objects around them. Raises BadInput for a document without any of them, or with several.
         """
-        document = self._document
-        while isinstance(document, dict) and (self._key or self._name) not in document:
-            if lists := [document[name] for name in self.children if name in document]:
-                return [one for nodes in lists for one in self._by_key(nodes)]
-            nodes = by_key(document, self._key or "key")
-            # Around lists of nodes alone; of nodes by key the key is that of a node.
-            is_wrapper = len(nodes) == 1 and len({*nodes[0]} - {*self.children}) == 1
-            is_wrapper = is_wrapper and not any(isinstance(nodes[0].get(name), dict) for name in self.children)
-            if (
-                nodes
-                and not is_wrapper
-                and all(any(name in one for name in (*self.children, self._name)) for one in nodes)
-            ):
-                return nodes
-            inner = [value for value in document.values() if isinstance(value, dict | list)]
-            document = inner[0] if len(inner) == 1 else None
-        if isinstance(document, dict):
-            return [document]
-        if not isinstance(document, list):
+        if self._is_own:
+            roots = objects_of(self._document, self.table.name)
+            if isinstance(self._document, dict) and roots != [self._document]:
+                self._others = [name for name, nodes in _parts(self._document)[1] if nodes is not roots]
+            return roots
+        found: tuple[dict[str, list[Any]], ...] = ({}, {}, {})  # lists of nodes, nodes and other lists, by their names
+        waiting = [("", self._document)]
+        while waiting:
+            path, value = waiting.pop()
+            rest = {**value} if isinstance(value, dict) else {"": value}
+            if self._is_node(value):
+                found[1][path] = [value]
+            elif isinstance(value, list) and any(map(self._is_node, value)):
+                found[0][path] = value
+            elif nodes := self._named_nodes(rest):
+                found[0][path], self._others = nodes, [name for name, _ in _parts(rest)[1]]
+            elif nodes := self._keyed_nodes(value):
+                found[0][path] = nodes
+            elif isinstance(value, list) and value:
+                found[2][path] = value
+            elif isinstance(value, dict):
+                waiting += [(f"{path}.{name}".lstrip("."), one) for name, one in value.items()]
+        lists = next(filter(None, found), None)
+        if lists is None:
             raise BadInput(f"{self.table.name} has no list of nodes, nor one of the lists of --tree-by.")
-        return document
+        if len(lists) > 1:
+            raise BadInput(
+                f"{self.table.name} has several lists of nodes, {named([*lists])}; name that of roots in children=."
+            )
+        return next(iter(lists.values()))
+
+    def _is_node(self, value: Any) -> bool:
+        return isinstance(value, dict) and take({**value}, self._key or self._name) is not None
+
+    def _named_nodes(self, document: dict[str, Any]) -> list[Any]:
+        """The nodes in the lists of `children=`, or of the last parts of their names, taken out of a document."""
+        self._tops |= document.keys() & {*self.children}
+        sign = "." * ("" in document)  # of a list
+        tails = [[sign + name[at:] for at in _starts(name)] for name in self.children]
+        taken = (next((one for tail in of if (one := self._taken(document, tail))), ()) for of in tails)
+        return [one for nodes in taken if isinstance(nodes, list) for one in nodes]
+
+    def _keyed_nodes(self, document: Any) -> list[Any]:
+        """The nodes of an object by key, but not an object around lists of nodes alone."""
+        nodes, names = by_key(document, self._key or "key"), {*self.children}
+        is_wrapper = len(nodes) == 1 and (len({*nodes[0]} - names) == 1 or self._is_node(nodes[0]))
+        is_wrapper = is_wrapper and not any(isinstance(nodes[0].get(name), dict) for name in names)
+        return nodes if not is_wrapper and all({*one} & (names | {self._name}) for one in nodes) else []
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The nodes, parents first, each with its line of JSON. What lies below a rejected one is rejected as well."""
-        waiting = [(_Parent([], None, 0), "", one) for one in reversed(self._roots)]
         ids: dict[tuple[str, ...], tuple[object, int]] = {}  # of nodes by their paths, with their rows
         number = 0
-        while waiting:
-            parent, place, node = waiting.pop()
-            number += 1
-            fields = dict(node) if isinstance(node, dict) else {self._key or self._name: node}
-            children = [*self._children(fields)]
-            row = (self._own_row if self._is_own else self._other_row)(number, parent, place, fields)
-            if isinstance(row, Row) and (node_id := row.parts[0].id) is not None:
-                first_id, first = ids.setdefault(tuple(map(str, row.path)), (node_id, number))
-                if first_id != node_id:  # what is below them cannot be told apart
-                    fields["path"] = [*row.path]
-                    said = f"has the id {first_id} in row {first} already, not {node_id}"
-                    row = Rejection(
-                        number, f"{shorten('/'.join(map(str, row.path)))} {said}; give each a key of its own."
-                    )
-            yield line_of(row) if isinstance(row, Row) and not self._is_own else json_text(fields), row
-            if isinstance(row, Row):
-                path, label, rejected = row.path, row.parts[0].level, 0
-            else:
-                path, label, rejected = fields["path"], str(fields.get("level")), number
-            level = self.hierarchy.find(label)
-            path = path if isinstance(path, list | tuple) else [path]
-            below = _Parent([*path], level.name if level else None, rejected)
-            waiting += [(below, name, child) for name, child in reversed(children)]
+        for line, root in self._roots():
+            if isinstance(root, Rejection):
+                number += 1
+                yield line, root._replace(number=number)
+                continue
+            waiting = [(_Parent([], None, 0), "", root)]
+            while waiting:
+                parent, place, node = waiting.pop()
+                number += 1
+                fields = dict(node) if isinstance(node, dict) else {self._key or self._name: node}
+                children = [*self._children(fields)]
+                row = (self._own_row if self._is_own else self._other_row)(number, parent, place, fields)
+                if isinstance(row, Row) and (node_id := row.parts[0].id) is not None:
+                    first_id, first = ids.setdefault(tuple(map(str, row.path)), (node_id, number))
+                    if first_id != node_id:  # what is below them cannot be told apart
+                        fields["path"] = [*row.path]
+                        said = f"has the id {first_id} in row {first} already, not {node_id}"
+                        row = Rejection(
+                            number, f"{shorten('/'.join(map(str, row.path)))} {said}; give each a key of its own."
+                        )
+                yield line_of(row) if isinstance(row, Row) and not self._is_own else json_text(fields), row
+                if isinstance(row, Row):
+                    path, label, rejected = row.path, row.parts[0].level, 0
+                else:
+                    path, label, rejected = fields["path"], str(fields.get("level")), number
+                level = self.hierarchy.find(label)
+                path = path if isinstance(path, list | tuple) else [path]
+                below = _Parent([*path], level.name if level else None, rejected)
+                waiting += [(below, name, child) for name, child in reversed(children)]
 
-    def _by_key(self, nodes: Any) -> Any:
-        """Nodes as a list, those of an object by their keys; anything else as it is."""
+    def _taken(self, fields: dict[str, Any], name: str) -> Any:
+        """Nodes, taken out of fields, as a list, those of an object by their keys; anything else as it is."""
+        nodes = take(fields, name)
         return by_key(nodes, self._key or "key") or nodes or []
 
     def _children(self, fields: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """Take the children out of the fields of a node, each with the name of its list."""
         for name in self.children:
-            if isinstance(nodes := self._by_key(fields.get(name)), list):
-                fields.pop(name, None)
+            if isinstance(nodes := self._taken(fields, name), list):
                 yield from ((name, one) for one in nodes)
+            else:
+                fields[name] = nodes
 
     def _fault(self, parent: _Parent, key: Any, fields: Mapping[str, Any]) -> str:
         """What is wrong with a node apart from its values."""
@@ -197,7 +244,7 @@ class Nested(Shape):
     def _other_row(self, number: int, parent: _Parent, place: str, fields: dict[str, Any]) -> Row | Rejection:
         """The row of a node by other names."""
         of_key = self._key or ("key" if "key" in fields else self._name)
-        key = fields.get(of_key)
+        key = take({**fields}, of_key)
         try:
             if reason := self._fault(parent, key, {name: None for name in fields if name in self.children}):
                 raise BadInput(reason)
@@ -217,20 +264,24 @@ class Nested(Shape):
             str(one) if type(one) is int else one for one in map(values.pop, ("name", "id"), (None, None))
         ]
         attributes = {fold(name): name for name in self.hierarchy.levels[level].attributes}
-        values |= {attributes.get(fold(name), name): value for name, value in rest.items()}
+        for name, value in rest.items():
+            plain = name.removeprefix(self._prefix)
+            if self._is_known(name):  # beside one of its plain name it is no attribute
+                values[attributes.get(fold(plain), name) if plain == name or plain not in rest else name] = value
         return Row(number, path, [Part(level, title, node_id, values, columns=own.columns)])
 
     def _level(self, parent: _Parent, place: str, fields: dict[str, Any]) -> str:
         """The level of a node: by its field, which is taken out, by the list that it is in, or by its place."""
-        text = fields.get("level")
+        own = "level" if "level" in fields else f"{self._prefix}level"
+        text = fields.get(own)
         if isinstance(text, str) and (found := self.hierarchy.find(text)):
-            del fields["level"]
+            del fields[own]
             return found.name
         if place in self._levels:
             return self._levels[place]
         levels = self._labels(parent)
         level, reason = level_below(self.hierarchy, parent.level)
-        if level and (len(levels) == 1 or len(self.children) == 1):
+        if level and (len(levels) == 1 or len({*self.children} - self._tops) < 2):
             return level
         raise BadInput(
             f'A node in "{place}" may be {" or ".join(levels)}; --level names it: {levels[0].lower()}={place}.'
@@ -238,39 +289,102 @@ class Nested(Shape):
             else reason
         )
 
-    def _check_nodes(self) -> None:
-        """Raise Doubt for nodes with a list of others that has another name than those of children."""
-        waiting = [*self._roots]
-        while waiting:
-            fields = waiting.pop()
-            for name, value in fields.items() if isinstance(fields, dict) else ():
-                if name in self.children and isinstance(value, list | dict):
-                    waiting += value if isinstance(value, list) else value.values()
-                elif (
-                    isinstance(value, list)
-                    and any(isinstance(one, dict) and not NAMED.isdisjoint(one) for one in value)
-                    and not any(level.attribute(name) for level in self.hierarchy.levels.values())
-                ):
-                    if self.children == (CHILDREN,):
-                        _see_tree(self.table.name, self._roots)
-                    raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=self.table.name, name=shorten(name)))
+    def _is_known(self, name: str) -> bool:
+        """Whether a field is an attribute of a level, by its name beside that of the key, or has a name of Clade."""
+        plain, levels = fold(name.removeprefix(self._prefix)), self.hierarchy.levels.values()
+        return name in _OWN_FIELDS or any(one.attribute(name) or plain in map(fold, one.attributes) for one in levels)
+
+    def _left_out(self) -> list[str]:
+        """The fields of nodes that are not imported. Raises Doubt for a list of nodes, or an object of them by key,
+        that has another name than those of children.
+        """
+        used = {self._key, self._name, self._id, f"{self._prefix}level"}
+        used |= {column for own in self._columns.values() for column in own.values}
+        found: dict[str, bool] = {}  # whether they are left out
+        for _, root in self._roots():
+            waiting = [root]
+            while waiting:
+                if not isinstance(node := waiting.pop(), dict):
+                    continue
+                children = [*self._children(fields := {**node})]
+                self._tops -= {name for name, _ in children}
+                waiting += [child for _, child in children]
+                own, lists = _parts(fields)
+                keyed = [(name, nodes) for name, value in fields.items() if len(nodes := by_key(value, "")) > 1]
+                for name, values in (*lists, *keyed) if Guess.SHAPE not in self.given.taken else ():
+                    are_nodes = any(isinstance(one, dict) and not NAMED.isdisjoint(one) for one in values)
+                    if are_nodes and not self._is_known(name):
+                        if self.children == (CHILDREN,):
+                            _see_tree(self.table.name, [one for _, one in self._roots()])
+                        raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=self.table.name, name=shorten(name)))
+                for name in {*own, *dict(lists)} - found.keys() if not self._is_own else ():
+                    found[name] = not (name in used or self._is_known(name))
+        return sorted(name for name, is_left in found.items() if is_left)
+
+
+def take(fields: dict[str, Any], name: str) -> Any:
+    """The value of a dotted name, taken out of an object, where it leads through a list those of its objects; None
+    without one. Names that have dots themselves are the first.
+    """
+    for end in (len(name), *(at - 1 for at in _starts(name) if at)):
+        first, rest = name[:end], name[end + 1 :]
+        inner = fields.get(first)
+        if not rest:
+            if first in fields:
+                return fields.pop(first)
+        elif isinstance(inner, dict):
+            fields[first] = inner = {**inner}
+            return take(inner, rest)
+        elif isinstance(inner, list) and any(isinstance(one, dict) for one in inner):
+            others = [{**one} if isinstance(one, dict) else one for one in inner]
+            found = [take(one, rest) for one in others if isinstance(one, dict)]
+            fields[first] = [one for one in others if one not in ({}, None)]
+            return [each for one in found if one is not None for each in (one if isinstance(one, list) else [one])]
+    return None
+
+
+def _starts(name: str) -> list[int]:
+    """Where the parts of a dotted name begin."""
+    return [0, *(at for at, before in enumerate(name, start=1) if before == ".")]
+
+
+def _parts(node: Any) -> tuple[dict[str, Any], list[tuple[str, list[Any]]]]:
+    """The values of an object and of those in it, and its lists of objects, by dotted names; of the edges of a
+    connection, as Relay has them, the nodes.
+    """
+    fields: dict[str, Any] = {}
+    lists: list[tuple[str, list[Any]]] = []
+    waiting: list[tuple[str, int, Any]] = [("", 0, node)]
+    while waiting:
+        prefix, depth, inner = waiting.pop()
+        for name, value in inner.items() if isinstance(inner, dict) else ():
+            path = f"{prefix}{name}"
+            if isinstance(value, dict) and depth < MAX_DEPTH:
+                waiting.append((f"{path}.", depth + 1, value))
+            elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
+                nodes = [one.get("node") for one in value if isinstance(one, dict)]
+                lists.append((f"{path}.node", nodes) if all(isinstance(one, dict) for one in nodes) else (path, value))
+            elif value not in (None, "", []):
+                fields[path] = value
+    return fields, lists
 
 
 def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
     """Raise Doubt for a document that is read as a table, of which a table would lose nodes: its tree is in other
     lists, or a list has none of the columns of levels. Raises BadInput for objects by key.
     """
-    objects = objects_of(table.document() if table.document else None, table.name)
-    first = objects[0] if len(objects) == 1 and isinstance(objects[0], dict) else {}
-    if len(first) > 1 and all(isinstance(one, dict) for one in first.values()):
+    objects = objects_of(table.document(), table.name) if table.document else table.objects
+    if Guess.SHAPE not in options.taken and not (options.columns.levels or options.tree):
+        _see_tree(table.name, objects)
+    first = objects[0] if table.document and len(objects) == 1 and isinstance(objects[0], dict) else {}
+    nodes = by_key(first, "")
+    if len(nodes) > 1 and len(set.intersection(*map(set, nodes))) > 1:  # "" is the key
         raise BadInput(
             f'{table.name} has objects by key, such as "{shorten(next(iter(first)))}"; write a list of objects that '
             'have their keys as values, or a tree of nodes with "key" and "children".'
         )
     if Guess.SHAPE in options.taken:
         return
-    if not (options.columns.levels or options.tree):
-        _see_tree(table.name, objects)
     levels = options.columns.levels or match_columns(hierarchy, table.header).levels
     keys = [level_column(level)[1] for level in levels]
     above = {column.rpartition(".")[0] for column in table.header}
@@ -290,22 +404,34 @@ def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
 def _see_tree(file: str, objects: Sequence[Any]) -> None:
     """Raise Doubt for a tree in lists of other names, such as `children=groups|items` and `name=title`.
 
-    Its nodes have names; where some lists are in others of their names, only these are of children.
+    Its nodes have names; where some lists are in others of their names, only these are of children. Of the lists of a
+    document with several those with trees are named, too.
     """
     above: dict[str, set[str]] = {}  # of each list of nodes the lists that it is in
-    titles: dict[str, None] = {}
-    waiting: list[tuple[str, frozenset[str], Any]] = [("", frozenset(), one) for one in objects]
+    tops: dict[str, bool] = {}  # the lists of roots, and whether they have lists of nodes
+    titles, ids, count = Counter[str](), defaultdict[str, set[str]](set), 0
+    waiting: list[tuple[str | None, str, frozenset[str], Any]] = [(None, "", frozenset(), one) for one in objects]
     while waiting:
-        own, lists, node = waiting.pop()
-        fields = node if isinstance(node, dict) else {}
-        if found := [name for name in fields if fold(name) in _TITLES]:
-            titles |= dict.fromkeys(found)
+        top, own, lists, node = waiting.pop()
+        fields, inner = _parts(node)
+        if found := [name for name in fields if any(fold(part) in _TITLES for part in name.split("."))]:
+            titles.update(found)
             above.setdefault(own, set()).update(lists)
-        for name, value in fields.items():
-            if isinstance(value, list):
-                waiting += [(name, lists | {own}, one) for one in value]
-    nested = [name for name in above if name in above[name]] or [name for name in above if name and above[name]]
-    if nested:
-        parts = [f"children={'|'.join(nested)}", *([] if "name" in titles else [f"name={next(iter(titles))}"])]
-        seen = f"{file} is a tree whose nodes are in other lists than children"
-        raise shape_doubt(seen, ["--tree-by", csv_line(parts)])
+            top, count = own if top is None else top, count + 1
+            tops[top] = tops.get(top, False) or own != top
+            for name in fields:
+                if fold(name.rpartition(".")[2]) in _IDS or name.startswith("_id."):
+                    ids[name].add(str(fields[name]))
+            lists |= {own}
+        waiting += [(top, name, lists, one) for name, values in inner for one in values]
+    nested = [name for name in above if name in above[name]] or [name for name in above if above[name]]
+    nested = [name for name in nested if not any(name.endswith(f".{other}") for other in nested)]
+    if not nested:
+        return
+    best = max(titles, key=lambda name: (titles[name], fold(name.rpartition(".")[2]) == "name", -name.count(".")))
+    node_id = next((name for name, values in ids.items() if len(values) == count), "id")
+    others = [f"{what}={name}" for what, name in (("name", best), ("id", node_id)) if name != what]
+    trees = [name for name, has_nodes in tops.items() if has_nodes and name and name not in nested]
+    choices = [trees if len(tops) > 1 else [], *([one] for one in trees)]
+    readings = [["--tree-by", csv_line([f"children={'|'.join([*roots, *nested])}", *others])] for roots in choices]
+    raise shape_doubt(f"{file} is a tree whose nodes are in other lists than children", *readings)

@@ -10,8 +10,8 @@ from typing import ClassVar
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS
-from store.transfer.formats.cells import fold, text_of
-from store.transfer.formats.table import MAX_TITLES, Table, TableRow
+from store.transfer.formats.cells import fold, text_of, typed_text
+from store.transfer.formats.table import INDENT, MAX_TITLES, Table, TableRow
 from store.transfer.rows import Rejection, Row, TextRows
 from store.transfer.shapes.doubts import Look, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
@@ -176,6 +176,8 @@ class Outline(Shape):
             self.refuse_columns()
         self._cells = NodeCells(hierarchy, table, options, tree)
         self.levels, self.guesses = self._cells.levels, self._cells.guesses
+        if table.unclear and "indent" in tree.parts:
+            raise BadInput(f"The depths of rows are not clear: {table.unclear}.")
         self._indent, self._depth, self._key = map(tree.parts.get, ("indent", "depth", "key"))
         self._left_out, self._is_windows = _frame(table) if table.is_text else ({}, False)
         if self._left_out:
@@ -212,7 +214,9 @@ class Outline(Shape):
             return Row(number, (), ())
         level = self._cells.level_of(cells)
         if self._indent is not None:
-            depth, name = self._indents.read(text_of(cells[self._cells.index[self._indent]]), len(self._path) - 1)
+            cell = cells[self._cells.index[self._indent]]
+            typed_text(cell, self._indent, is_name=True)
+            depth, name = self._indents.read(text_of(cell), len(self._path) - 1)
         else:
             text = text_of(cells[self._cells.index[self._depth or ""]]).strip()
             if not (whole := _WHOLE.fullmatch(text)):
@@ -247,6 +251,15 @@ class Outline(Shape):
         index = self._cells.index[self._depth or ""]
         cells = {text_of(row[1][index]).strip() for row in self.table.rows() if index < len(row[1])}
         return sorted({int(found[1]) for found in map(_WHOLE.fullmatch, cells) if found})
+
+    @classmethod
+    def see_table(cls, look: Look) -> None:
+        """Raise Doubt for cells with indents, whatever their texts are, also beside a column of keys."""
+        for index, column in enumerate(look.sample.header if len(look.keys) < 2 else ()):
+            texts = [row[index] for row in look.sample.texts]
+            if any(text.startswith(INDENT) for text in texts):
+                key = {"key": one for one in look.keys if one != column}
+                _see_outline(f'Column "{shorten(column)}" of {look.source}', texts, look.tree_by(indent=column, **key))
 
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
@@ -312,14 +325,15 @@ def _are_in_order(values: Sequence[str]) -> bool:
 
 def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> None:
     """Raise Doubt for texts, in the order of the file, that are indented or have a mark of their depth, as many have
-    and the first not.
+    and the first not; of cells that a sheet shows indented two are enough.
     """
-    marks = [_MARKS.match(text) for text in texts]
-    found = [text for text, mark in zip(texts, marks, strict=True) if mark]
-    are_unlike = len(found) == len(texts) and len({len(mark[0]) for mark in marks if mark}) > 1
-    if found and (are_unlike or marks[0] is None) and len(found) >= 0.3 * len(texts):
-        raise shape_doubt(
-            f"{place} is an outline: {shorten(found[0])!r} begins with blanks or signs that may show its depth, and "
-            "all would become siblings",
-            options,
-        )
+    given = [*filter(str.strip, texts)]
+    common = min((len(text) - len(text.lstrip()) for text in given), default=0)
+    marks = [_MARKS.match(text, common) for text in given]
+    found = [text[common:] for text, mark in zip(given, marks, strict=True) if mark]
+    are_unlike = len(found) == len(given) and len({len(mark[0]) for mark in marks if mark}) > 1
+    has_many = bool(found) and len(found) >= 0.3 * len(given) and (are_unlike or marks[0] is None)
+    if sum(text.startswith(INDENT) for text in found) > 1 or has_many:
+        seen = "is indented" if found[0].startswith(INDENT) else "begins with blanks or signs that may show its depth"
+        shown = shorten(found[0].lstrip(INDENT))
+        raise shape_doubt(f"{place} is an outline: {shown!r} {seen}, and all would become siblings", options)

@@ -15,7 +15,7 @@ from store.model.names import NAMES
 from store.model.paths import format_path, parse_path
 from store.transfer.formats.cells import PLAIN, CellFormat, json_text, text_of, typed_text
 from store.transfer.formats.source import JSON_REASON, Guess, csv_line
-from store.transfer.formats.table import Table, TableRow
+from store.transfer.formats.table import INDENT, Table, TableRow
 from store.transfer.rows import Part, Rejection, Row, TextRows
 from store.transfer.shapes.columns import LevelColumns, check_columns, is_number
 from store.transfer.shapes.doubts import Look
@@ -40,7 +40,8 @@ class JsonLines(Shape):
 
     @classmethod
     def fits(cls, table: Table, options: RowOptions) -> bool:
-        return table.values is not None and table.document is None and not options.tree
+        is_lines = table.values is not None and table.document is None
+        return is_lines and not options.tree and (has_paths(table) if not options.columns.levels else not table.objects)
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its line."""
@@ -105,8 +106,9 @@ class PathCells:
 
     def _text(self, cell: object, column: str, name: str, attribute: Attribute | None) -> str:
         """The text of a cell, empty where it means no value."""
-        text = cell
-        if not isinstance(text, str):
+        if isinstance(cell, str):
+            text = cell.lstrip(INDENT)
+        else:
             text = typed_text(cell, column, is_name=name in FIXED, is_number=is_number(attribute))
         return "" if column in self._nulls and text.strip() in self._nulls[column] else text
 
@@ -219,6 +221,11 @@ def key_of(value: object) -> str:
     if type(value) not in (str, int):
         raise BadPath(f"A key is a text or a whole number of at most 64 bits, not {shown(value)}; write a text.")
     return str(value)
+
+
+def has_paths(table: Table) -> bool:
+    """Whether lines of JSON are nodes with paths, or no objects at all; the other ones are rows of a table."""
+    return not table.objects or any("path" in one for one in table.objects)
 
 
 def is_path_table(header: Sequence[str]) -> bool:

@@ -162,7 +162,7 @@ class Shape:
 
     def forget_first(self) -> None:
         """Free the first rows, once the checks are done."""
-        for holder, name in ((self, "first"), (self.table, "sample")):
+        for holder, name in ((self, "first"), (self.table, "sample"), (self.table, "objects")):
             vars(holder).pop(name, None)
 
     def own_columns(self) -> Sequence[str]:

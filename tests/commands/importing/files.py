@@ -76,14 +76,27 @@ def excel(rows: list[list[Any]], sheets: dict[str, list[list[Any]]] | None = Non
     book = openpyxl.Workbook()
     book.active.title = title
     for row in rows:
-        book.active.append(row)
+        _append(book.active, row)
     for name, others in (sheets or {}).items():
         sheet = book.create_sheet(name)
         for row in others:
-            sheet.append(row)
+            _append(sheet, row)
     file = BytesIO()
     book.save(file)
     return file.getvalue()
+
+
+def _append(sheet: Any, row: Any) -> None:
+    """Add a row of values, or of texts with indents; an object has the row, its group, and where details are."""
+    given = row if isinstance(row, dict) else {"cells": row}
+    sheet.append([one["text"] if isinstance(one, dict) else one for one in given["cells"]])
+    for at, one in enumerate(given["cells"], start=1):
+        if isinstance(one, dict):
+            alignment = openpyxl.styles.Alignment(indent=one["indent"], horizontal=one.get("align"))
+            sheet.cell(sheet._current_row, at).alignment = alignment
+    if "group" in given:
+        sheet.row_dimensions[sheet._current_row].outlineLevel = given["group"]
+    sheet.sheet_properties.outlinePr.summaryBelow &= given.get("details") != "below"
 
 
 def parquet_file(rows: list[dict[str, Any]]) -> bytes:
@@ -156,8 +169,8 @@ def decoded(text: str) -> str:
 
 def _workbook(rows: list[Any]) -> bytes:
     sheets: dict[str, list[list[Any]]] = {}
-    for row in rows if rows and isinstance(rows[0], dict) else [{"sheet": "First"}, *rows]:
-        if isinstance(row, dict):
+    for row in rows if rows and "sheet" in rows[0] else [{"sheet": "First"}, *rows]:
+        if isinstance(row, dict) and "sheet" in row:
             sheets[title := row["sheet"]] = []
         else:
             sheets[title].append(row)
