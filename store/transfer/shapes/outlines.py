@@ -258,7 +258,8 @@ class Outline(Shape):
         for index, column in enumerate(look.sample.header if len(look.keys) < 2 else ()):
             texts = [row[index] for row in look.sample.texts]
             if any(text.startswith(INDENT) for text in texts):
-                key = {"key": one for one in look.keys if one != column}
+                others = [one for one in look.keys if one != column]
+                key = {"key": others[0]} if others else {}
                 _see_outline(f'Column "{shorten(column)}" of {look.source}', texts, look.tree_by(indent=column, **key))
 
     @classmethod
