@@ -12,7 +12,8 @@ before ranks get another digit.
 
 import re
 import secrets
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from itertools import takewhile, zip_longest
 
 from store.errors import BadInput, shorten
@@ -79,6 +80,33 @@ def ranks_between(level: str, lower: str | None, upper: str | None, count: int) 
     step = (high - low) // (count + 1)
     ranks = [_fitting(base + _digits(low + step * place + _about(step // 2), width)) for place in range(count)]
     return None if None in ranks else [rank for rank in ranks if rank is not None]
+
+
+def ordered_ranks(level: str, ranks: Sequence[str | None]) -> list[str]:
+    """The ranks of siblings of a level in their order, where most of those that they have stay: the longest sequence of
+    ranks that ascend. None is a node without one.
+    """
+    ends: list[str] = []  # the least last rank of an ascending sequence, by its length
+    lengths: list[int] = []
+    for rank in ranks:
+        place = bisect_left(ends, rank) if rank is not None else -1
+        if rank is not None:
+            ends[place : place + 1] = [rank]
+        lengths.append(place)
+    found: list[str | None] = [None] * len(ranks)
+    wanted = len(ends) - 1
+    for index in reversed(range(len(ranks))):
+        if wanted >= 0 and lengths[index] == wanted:
+            found[index], wanted = ranks[index], wanted - 1
+    start = 0
+    for index, rank in enumerate([*found, None]):
+        if rank is not None or index == len(found):
+            between = ranks_between(level, found[start - 1] if start else None, rank, index - start)
+            if between is None:  # too long for keys
+                return ranks_between(level, None, None, len(ranks)) or [*map(str, ranks)]
+            found[start:index] = between
+            start = index + 1
+    return [*map(str, found)]
 
 
 def _gap(level: str, lower: str | None, upper: str | None, room: int) -> tuple[str, int, int, int]:

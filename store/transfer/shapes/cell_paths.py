@@ -23,11 +23,13 @@ class CellPaths:
     """What separates the keys of a path in a cell, and several paths, if a cell has them. Raises BadInput for no text.
 
     Blanks around a separator do not belong to keys. One with a blank at a side, such as ` - `, needs blanks there. In a
-    key it is written after a backslash, or the whole key in quotes, as in a cell of CSV.
+    key it is written after a backslash, or the whole key in quotes, as in a cell of CSV. Paths that are reversed begin
+    with the leaf.
     """
 
     split: str
     each: str | None = None
+    is_reversed: bool = False
 
     def __post_init__(self) -> None:
         given = [text for text in (self.split, self.each) if text is not None]
@@ -65,6 +67,7 @@ class CellPaths:
             if end and self.each and end[0] == (self.each.strip() or self.each):
                 paths.append([])
         found = dict.fromkeys(tuple(path[not path[0] : len(path) - (not path[-1])]) for path in paths)
+        found = {path[::-1]: None for path in found} if self.is_reversed else found
         found.pop((), None)
         if not found:
             raise BadInput(f'"{shorten(cell)}" has no key.')

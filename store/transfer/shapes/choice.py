@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
+from store.transfer.formats.cells import check_named
 from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Table
-from store.transfer.rows import Rejection, Row
+from store.transfer.rows import IN_FILE, Rejection, Row
 from store.transfer.shapes.by_id import ById
 from store.transfer.shapes.cell_paths import joined_path, see_paths
 from store.transfer.shapes.doubts import Look, check_header, mojibake
@@ -62,6 +63,14 @@ def shape_of(hierarchy: Hierarchy, table: Table, options: RowOptions) -> Shape:
     shape = next(one for one in SHAPES if one.fits(table, options))
     if table.document and shape not in (ById, Nested):
         see_nested(hierarchy, table, options)
+    column = () if options.order in (None, IN_FILE) else (options.order,)
+    if table.is_text and (column or options.skip.values):
+        raise BadInput("--skip and --order COLUMN need columns, and a text has none; --order file takes its order.")
+    if shape not in (Nested, JsonLines, *((ById,) if table.values else ())):
+        check_named("--order", column, table.header)
+        options.skip.check(table.header)
+        table.skip = options.skip if options.skip.values else None
+        vars(table).pop("sample", None)
     return shape(hierarchy, table, options)
 
 

@@ -153,15 +153,28 @@ class Levels(Shape):
     def _add(self, row: _Nodes, cells: Sequence[object], level: LevelColumns, path: Sequence[str]) -> None:
         """Add nodes of a level below one another to a row; the values are those of the last one."""
         *above, key = path
-        name = self._cells.value(cells, level.name)
-        for one in above:
+        name, levels = self._cells.value(cells, level.name), [*level.above, *[level.level] * len(path)]
+        if level.above and len(path) > len(level.above) + 1 and not self._nests(level.level):
+            raise BadInput(
+                f'Column "{level.key}": "{shorten("/".join(path))}" has {len(path)} keys, and its levels are '
+                f"{', '.join([*level.above, level.level])}."
+            )
+        for one, place in zip(above, levels, strict=False):
             row.path.append(self._folded(tuple(row.path), one, None)[0] if level.fold else one)
-            row.parts.append(Part(level.level))
+            row.parts.append(Part(place))
         if level.fold:
             key, name = self._folded(tuple(row.path), key, name)
         row.path.append(key)
-        row.parts.append(level.constant_part or self._cells.part(cells, level, name))
         row.columns.extend([level.key] * len(path))
+        if len(path) > len(level.above):
+            row.parts.append(level.constant_part or self._cells.part(cells, level, name))
+        elif used := next((column for column in level.values if self._cells.shows(cells, column)), None):
+            raise BadInput(f'Column "{used}" has a value, but the path in "{level.key}" has no {level.level}.')
+        else:
+            row.parts.append(Part(levels[len(above)]))
+
+    def _nests(self, level: str) -> bool:
+        return level in self.hierarchy.levels[level].under
 
     def _layout(self, cells: Sequence[object]) -> list[LevelColumns]:
         """The columns of the levels, where one column is given for several: it is that of the deepest in the row."""

@@ -94,7 +94,7 @@ class Outline(Shape):
         "depth": TreeParts(("depth",), ("key", "level", "name")),
     }
     needs_order = True
-    has_lists = True
+    has_lists = skips_below = True
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)
@@ -121,12 +121,14 @@ class Outline(Shape):
     def start(self) -> None:
         self._indents, self._base, self._deepest, self._count = Indents(), -1, 0, 0
         self._path, self._levels_above = list[str](), list[str]()
+        self._skipped = MAX_SEGMENTS  # the depth of a skipped row, while rows are below it
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, without a path where all are empty; raises BadInput where its place is not clear."""
         if not any(text_of(cell).strip() for cell in cells):
             return Row(number, (), ())
-        level = self._cells.level_of(cells)
+        is_skipped = self.skip.takes(cells)
+        level = None if is_skipped else self._cells.level_of(cells)
         if self._indent is not None:
             depth, name = self._indents.read(text_of(cells[self._cells.index[self._indent]]), len(self._path) - 1)
         else:
@@ -143,6 +145,12 @@ class Outline(Shape):
             raise BadInput(f"it is below {depth} others, and a path has at most {MAX_SEGMENTS} keys")
         if depth > len(self._path):
             raise BadInput("it is deeper by more than one than the row before it")
+        if is_skipped or depth > self._skipped:
+            self.skip.below += depth > self._skipped and not is_skipped
+            self._skipped = min(depth, self._skipped)
+            self._path[depth:] = [key]
+            return Row(number, (), ())
+        self._skipped = MAX_SEGMENTS
         if level is None:
             level, reason = level_below(self.hierarchy, self._levels_above[depth - 1] if depth else None)
             if reason:
