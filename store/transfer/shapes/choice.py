@@ -10,7 +10,7 @@ from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Table
 from store.transfer.rows import IN_FILE, Rejection, Row
 from store.transfer.shapes.by_id import ById
-from store.transfer.shapes.cell_paths import joined_path, see_paths
+from store.transfer.shapes.cell_paths import joined_path, leaf_first_path, see_paths
 from store.transfer.shapes.doubts import Look, check_header, mojibake
 from store.transfer.shapes.levels import Levels
 from store.transfer.shapes.links import Links
@@ -159,9 +159,11 @@ def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection
         place = f'Column "{column}" of {source}' if column else source
         if damaged := mojibake(keys):
             raise Doubt(Guess.ENCODING, f'{place} has broken characters, such as "{shorten(damaged)}"', other="mend the file")
-        if column not in of_paths and (path := joined_path(keys, are_roots=is_flat)):
+        path = joined_path(keys, are_roots=is_flat) or (leaf_first_path(keys) if is_flat else None)
+        if column not in of_paths and path:
             is_text = shape is not None and shape.table.is_text
-            see_paths(hierarchy, place, path, level, column or (shape.path_column if shape else ""), is_text=is_text)
+            own = column or (shape.path_column if shape else "")
+            see_paths(hierarchy, place, path, level, own, keys, is_text=is_text)
     if is_flat or (has_columns and not of_paths):  # paths are written as they are meant, unless all are roots
         for other in SHAPES:
             other.see_keys(source, roots, codes, are_flat=is_flat)

@@ -13,7 +13,7 @@ from store.transfer.formats.cells import fold, named
 from store.transfer.formats.source import REASON, Guess
 from store.transfer.formats.table import Sample, Table
 from store.transfer.rows import Part, Rejection, Row
-from store.transfer.shapes.cell_paths import CellPaths, paths_in_cells, see_paths
+from store.transfer.shapes.cell_paths import CellPaths, begin_with_leaf, paths_in_cells, see_paths
 from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, check_columns, columns, match_columns
 from store.transfer.shapes.doubts import Look, nested_level, shape_doubt
 from store.transfer.shapes.groups import check_groups
@@ -207,13 +207,27 @@ class Levels(Shape):
         if Guess.SHAPE not in self.given.taken:
             if not any(level.paths for level in self.levels):
                 see(look)
+            self._check_paths(look)
             check_groups(self, look)
+
+    def _check_paths(self, look: Look) -> None:
+        """Raise Doubt for paths that begin with the leaf."""
+        given = self.given.columns.levels
+        for place, level in enumerate(self.levels):
+            paths = level.paths
+            if paths and not paths.is_reversed and begin_with_leaf(look.sample.column(level.key), paths):
+                options = [*given[:place], f"{given[place]} reversed", *given[place + 1 :]]
+                raise shape_doubt(
+                    f'Column "{shorten(level.key)}" of {look.source} has paths that begin with the leaf: their ends '
+                    "repeat, and their beginnings do not",
+                    [word for option in options for word in ("--level", option)],
+                )
 
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
         level = nested_level(look.hierarchy)
         if not look.keys and level and (path := paths_in_cells({*values} - {""})):
-            see_paths(look.hierarchy, place, path, level.name, column)
+            see_paths(look.hierarchy, place, path, level.name, column, values)
 
     @classmethod
     def see_chain(cls, look: Look) -> None:
