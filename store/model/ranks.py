@@ -13,7 +13,7 @@ before ranks get another digit.
 import re
 import secrets
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile, zip_longest
 
 from store.errors import BadInput, shorten
@@ -82,10 +82,11 @@ def ranks_between(level: str, lower: str | None, upper: str | None, count: int) 
     return None if None in ranks else [rank for rank in ranks if rank is not None]
 
 
-def ordered_ranks(level: str, ranks: Sequence[str | None]) -> list[str]:
+def ordered_ranks(level: str, ranks: Sequence[str | None], taken: Iterable[str] = ()) -> list[str]:
     """The ranks of siblings of a level in their order, where most of those that they have stay: the longest sequence of
-    ranks that ascend. None is a node without one.
+    ranks that ascend. None is a node without one. New ranks come after those that are `taken` in the same place.
     """
+    others = sorted(rank for rank in taken if rank.startswith(f"{level}#"))
     ends: list[str] = []  # the least last rank of an ascending sequence, by its length
     lengths: list[int] = []
     for rank in ranks:
@@ -101,7 +102,9 @@ def ordered_ranks(level: str, ranks: Sequence[str | None]) -> list[str]:
     start = 0
     for index, rank in enumerate([*found, None]):
         if rank is not None or index == len(found):
-            between = ranks_between(level, found[start - 1] if start else None, rank, index - start)
+            at = bisect_left(others, rank) if rank is not None else len(others)
+            lower = max([*others[at - 1 : at], *filter(None, found[start - 1 : start])], default=None)
+            between = ranks_between(level, lower, rank, index - start)
             if between is None:  # too long for keys
                 return ranks_between(level, None, None, len(ranks)) or [*map(str, ranks)]
             found[start:index] = between

@@ -28,7 +28,7 @@ class _OpenNode:
 
     `in_file` where it or an ancestor is in the file, `kept` where it must stay. `unknown` says why
     nothing below it is known: its row, or that of an ancestor, was not understood. `ranks` are those of its reordered
-    children, `ranked` its children to be created with such a rank, `ordered` its children in the file with their
+    children, with an order those of all, `ranked` its children to be created with such a rank, `ordered` its children in the file with their
     records.
     """
 
@@ -123,7 +123,7 @@ class TreeDiff:
     def _compare(self, record: Record, node: Node | None) -> None:
         """Compare a node of the table with the file's, if there is one."""
         above, sk = self._close(record.sk), record.sk
-        if above is not None and is_manual(record.rank):
+        if above is not None and (self.plan.order or is_manual(record.rank)):
             above.ranks.append(record.rank)
         unknown = above.unknown if above is not None else ""
         is_below_file, accepted = above is not None and above.in_file, False
@@ -173,7 +173,7 @@ class TreeDiff:
     def _close(self, sk: str) -> _OpenNode | None:
         """Pop all nodes from the stack that are not ancestors of the node at a key; returns its nearest ancestor."""
         while self._stack and not (sk and sk.startswith(self._stack[-1].sk)):
-            self._order(self._stack[-1].ordered)
+            self._order(self._stack[-1].ordered, self._stack[-1].ranks)
             open_node = self._stack.pop()
             if open_node.ranked:
                 ranks = {*open_node.ranks}
@@ -187,7 +187,7 @@ class TreeDiff:
                 self._stack[-1].kept = True
         return self._stack[-1] if self._stack else None
 
-    def _order(self, siblings: Sequence[tuple[Node, Record | None]]) -> None:
+    def _order(self, siblings: Sequence[tuple[Node, Record | None]], taken: Sequence[str] = ()) -> None:
         """Give siblings of the file, which are below the last open node, ranks in their order, those of stored ones by
         updates; a root has the rank that the plan gives it among all.
         """
@@ -195,7 +195,7 @@ class TreeDiff:
             own = sorted([one for one in siblings if one[0].level == level], key=lambda one: self.plan.place(one[0]))
             ranks = [record.rank if record else None for _, record in own]
             is_root = own[0][0].sk == "#"
-            found = [self.plan.root_ranks.get(self.tree.pk)] if is_root else [*ordered_ranks(level, ranks)]
+            found = [self.plan.root_ranks.get(self.tree.pk)] if is_root else [*ordered_ranks(level, ranks, taken)]
             for (node, record), rank in zip(own, found, strict=True):
                 if record is None and rank is not None:
                     self.ranks[node.sk] = rank

@@ -458,7 +458,7 @@ class _Import:
         for node in sorted(self.plan.roots.values(), key=self.plan.place):
             levels.setdefault(node.level, []).append(node)
         for level, own in levels.items():
-            ranks = ordered_ranks(level, [stored.get((level, node.pk)) for node in own])
+            ranks = ordered_ranks(level, [stored.get((level, node.pk)) for node in own], stored.values())
             self.plan.root_ranks |= {node.pk: rank for node, rank in zip(own, ranks, strict=True)}
 
     async def _rank_root(self, node: Node) -> None:

@@ -63,11 +63,6 @@ class Skip:
                 return True
         return False
 
-    def check_missing(self, source: str) -> None:
-        """Raise BadInput for a field that no object had, once all are read."""
-        if self.missing:
-            raise BadInput(f'No row of {source} has "{shorten(min(self.missing))}" of --skip.')
-
     def sentences(self) -> list[str]:
         """What was left out, for a person."""
         found: list[str] = []

@@ -79,7 +79,7 @@ class ById(Shape):
             else:
                 is_rejected = isinstance(fields, Rejection)
                 yield text, fields if is_rejected else Rejection(number, "The row is not a JSON object.")
-        self.skip.check_missing(self.table.name)
+        self.check_fields()
 
     def row(self, number: int, cells: Sequence[object]) -> Row:
         cell, kind = cells[self._index], self._kind

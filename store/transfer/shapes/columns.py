@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 from store.errors import BadInput, quantity
 from store.model.attributes import NUMBERS, Attribute, Kind
@@ -279,12 +280,10 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
         *names, name = given.split(",") if paths else [given]
         leading, level = [hierarchy.level(one.strip()) for one in names], hierarchy.level(name.strip())
         before = [level for one in found for level in (*one.above, one.level)]
-        for upper in leading:
-            _check_place(given, upper, before)
-            before.append(upper.name)
-        if paths is not None and not leading and level.name not in level.under:
-            raise BadInput(f"--level {name} has paths, but a {level.name} may not stand under a {level.name}.")
-        _check_place(given, level, before)
+        for upper, lower in pairwise([*leading, level] if leading else [level, level] if paths else []):
+            if upper.name not in lower.under:
+                raise BadInput(f"--level {given} has paths, but a {lower.name} may not stand under a {upper.name}.")
+        _check_place(given, (leading or [level])[0], before)
         if any(one.key == column and one.level == level.name for one in found):
             raise BadInput(f'--level {name} has the column "{column}" twice; name each of its columns once.')
         above = tuple([one.name for one in leading])

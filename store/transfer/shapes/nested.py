@@ -165,7 +165,7 @@ class Nested(Shape):
             path = path if isinstance(path, list | tuple) else [path]
             below = _Parent([*path], level.name if level else None, rejected)
             waiting += [(below, name, child) for name, child in reversed(children)]
-        skip.check_missing(self.table.name)
+        self.check_fields()
 
     def _by_key(self, nodes: Any) -> Any:
         """Nodes as a list, those of an object by their keys; anything else as it is."""

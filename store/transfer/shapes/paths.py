@@ -52,7 +52,7 @@ class JsonLines(Shape):
                 is_exported = tuple(fields)[: len(FIXED)] == FIXED and isinstance(fields["path"], list)
                 used = {name: one for name, one in fields.items() if name not in self.unused} if self.unused else fields
                 yield text, self.ordered(row_of(number, used, is_exact=is_exported), fields)
-        self.skip.check_missing(self.table.name)
+        self.check_fields()
 
 
 class PathCells:

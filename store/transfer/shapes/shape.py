@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
-from store.errors import BadInput
+from store.errors import BadInput, shorten
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.cells import PLAIN, CellFormat, text_of
@@ -91,6 +91,7 @@ class Shape:
         self.options, self.skip = options.columns, options.skip
         self.order_column = None if options.order == IN_FILE else options.order
         given = self.skip.columns | ({self.order_column} if self.order_column else set())
+        self._has_order = False
         self.unused = given.difference(*(level.attributes for level in hierarchy.levels.values()))
 
     @classmethod
@@ -129,7 +130,18 @@ class Shape:
 
     def ordered(self, row: Row | Rejection, fields: Mapping[str, object]) -> Row | Rejection:
         """The row of an object of JSON, whose node comes among its siblings by a field, if one is given."""
-        return ordered(row, inner(fields, self.order_column)) if self.order_column else row
+        if self.order_column:
+            found = inner(fields, self.order_column)
+            self._has_order = self._has_order or found is not None
+            row = ordered(row, found)
+        return row
+
+    def check_fields(self) -> None:
+        """Raise BadInput for a field of `--skip` or `--order` that no object had, once all are read."""
+        missing = [(column, "--skip") for column in sorted(self.skip.missing)]
+        missing += [(self.order_column, "--order")] if self.order_column and not self._has_order else []
+        for column, option in missing:
+            raise BadInput(f'No row of {self.table.name} has "{shorten(column)}" of {option}.')
 
     def start(self) -> None:
         """Forget former rows, before rows are read."""
