@@ -3,6 +3,7 @@ and a trial of the first rows.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -189,9 +190,10 @@ def _check_cells(source: str, hierarchy: Hierarchy, options: ColumnOptions, samp
     words += [word for column, cell in dict.fromkeys(cells) if cell in NULLS for word in ("--null", f"{column}={cell}")]
     numbers = [cell for cell in numbers if any(map(str.isdigit, cell)) and len(cell) < MAX_NUMBER]
     if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):
-        signs = [re.fullmatch(r"[+-]?([^\d\s+-]{0,4}).*\d\s*([^\d\s]{0,4})", cell) for cell in numbers]
-        before, after = next(((one[1], one[2]) for one in signs if one and (one[1] or one[2])), ("", ""))
-        examples = [f"{before}{example}{after and ' '}{after}" for example in EXAMPLES]
+        signs = {sign for cell in numbers for sign in re.split(r"[\d.,'\s+-]+", cell) if sign}
+        money = [sign for sign in signs if re.fullmatch("[A-Z]{3}", sign) or unicodedata.category(sign[-1]) == "Sc"]
+        examples = [f"{sign}{example}" for sign in money for example in EXAMPLES]
+        examples = [*EXAMPLES, *examples, *(f"{example} {sign}" for sign in money for example in EXAMPLES)]
         fitting = [example for example in examples if all(_fits(NumberFormat(example), cell) for cell in numbers)]
         words += ["--numbers", fitting[0]] if fitting else []
     if any(not re.match(r"\d{4}-\d\d-\d\d", cell) for cell in dates):

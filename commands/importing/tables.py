@@ -154,8 +154,13 @@ def item_columns(
     templates = [KeyTemplate(hierarchy, text) for text in texts]
     found = columns(hierarchy, given, (level for template in templates for level in template.levels))
     values = {(own.level, *own.values) for own in found}
-    if any(own.paths and own.paths.each for own in found) or len(values) > len({own.level for own in found}):
-        raise BadInput("each, and values of each of several columns of one level, are for files, not for tables.")
+    if any(own.paths and (own.paths.each or own.above) for own in found) or len(values) > len(
+        {own.level for own in found}
+    ):
+        raise BadInput(
+            "each, paths of several levels, and values of each of several columns of one level, are for files, not for "
+            "tables."
+        )
     return templates, found
 
 

@@ -26,10 +26,10 @@ Update = tuple[Record, Record]  # a node before and after it
 class _OpenNode:
     """A node on the stack: of the table where it has a `record`, else one that will be created.
 
-    `in_file` where it or an ancestor is in the file, `kept` where it must stay. `unknown` says why
-    nothing below it is known: its row, or that of an ancestor, was not understood. `ranks` are those of its reordered
-    children, with an order those of all, `ranked` its children to be created with such a rank, `ordered` its children in the file with their
-    records.
+    `in_file` where it or an ancestor is in the file, `kept` where it must stay. `unknown` says why nothing below it is
+    known: its row, or that of an ancestor, was not understood. `ranks` are those of its reordered children, with an
+    order those of all, `ranked` its children to be created with such a rank, `ordered` its children in the file with
+    their records.
     """
 
     sk: str

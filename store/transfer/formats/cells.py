@@ -30,7 +30,7 @@ class NumberFormat:
     example: str
 
     def __post_init__(self) -> None:
-        if self._parts[1] not in EXAMPLES:
+        if self._parts[1] not in EXAMPLES or "%" in self.example:
             written = " or ".join(f'"{example}"' for example in EXAMPLES)
             raise BadInput(
                 f'"{shorten(self.example)}" is not a format of numbers; use {written}, perhaps with a sign of currency,'

@@ -43,11 +43,8 @@ class Skip:
 
     def has(self, cells: Sequence[object]) -> bool:
         """Whether a row of cells, some of which may be missing, is left out."""
-        return any(
-            text_of(cells[at]).strip() == value
-            for column, value in self.values
-            if (at := self._index[column]) < len(cells)
-        )
+        row = {column: cells[at] for column, at in self._index.items() if at < len(cells)}
+        return any(text_of(row.get(column)).strip() == value for column, value in self.values)
 
     def takes(self, cells: Sequence[object]) -> bool:
         """The same, and the row is counted."""

@@ -144,7 +144,7 @@ class Nested(Shape):
                 waiting += [(_SKIPPED, name, child) for name, child in reversed(children)]
                 continue
             given = dict(fields)
-            for name in self.unused:
+            for name in self.unused if self._is_own else ():
                 fields.pop(name, None)
             row = (self._own_row if self._is_own else self._other_row)(number, parent, place, fields)
             if isinstance(row, Row) and (node_id := row.parts[0].id) is not None:

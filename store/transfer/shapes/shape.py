@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 from store.errors import BadInput, shorten
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
+from store.model.names import NAMES
 from store.transfer.formats.cells import PLAIN, CellFormat, text_of
 from store.transfer.formats.skip import Skip, inner
 from store.transfer.formats.source import REJECTED_JSON, Guess, RejectedRows
@@ -16,6 +17,8 @@ from store.transfer.rows import IN_FILE, NodesOf, Rejection, Row, TextRows
 from store.transfer.shapes.columns import ColumnOptions, LevelColumns, columns
 from store.transfer.shapes.doubts import Look
 from store.transfer.shapes.parent_tree import ParentTree
+
+_OF_NODES = frozenset(("path", "key", "level", "name", "id", NAMES, "rank", "undefined"))  # fields of any node
 
 
 class TreeParts(NamedTuple):
@@ -92,7 +95,7 @@ class Shape:
         self.order_column = None if options.order == IN_FILE else options.order
         given = self.skip.columns | ({self.order_column} if self.order_column else set())
         self._has_order = False
-        self.unused = given.difference(*(level.attributes for level in hierarchy.levels.values()))
+        self.unused = given.difference(_OF_NODES, *(level.attributes for level in hierarchy.levels.values()))
 
     @classmethod
     def fits(cls, table: Table, options: RowOptions) -> bool:
