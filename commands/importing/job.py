@@ -20,7 +20,7 @@ from commands import interrupt
 from commands.common import ask, progress, store_url
 from commands.importing.describe import DESCRIBED_ROWS, Given, check_rejections, check_sample, describe_file
 from commands.importing.files import FileOptions, Source, by_column, check_address, shape_of_file, source_at
-from commands.importing.tables import NO_TEMPLATE, SCHEME, describe_table, item_columns, skipped, table_at
+from commands.importing.tables import NO_TEMPLATE, SCHEME, describe_table, item_columns, table_at
 from commands.interrupt import interruptible
 from commands.output import by_level, print_json, say
 from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
@@ -451,7 +451,6 @@ def _import_table(job: ImportJob, options: FileOptions) -> None:
             "--null, --numbers, --dates, --list-separator, --fill-down, --order, --delimiter, --encoding, --quote, "
             "--header-row, --columns and --sheet are for files, not for DynamoDB tables."
         )
-    skipped(params)  # a wrong option costs no read
     if options.by_id:
         raise BadInput("--by needs a file, not a DynamoDB table; import the table by its keys.")
     if options.tree and texts:

@@ -18,6 +18,7 @@ from store.connect import DynamoDBUrl
 from store.dynamodb.client import DynamoDBClient
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
+from store.transfer.formats.skip import Skip
 from store.transfer.formats.table import SAMPLE_ROWS, Sample, Table
 from store.transfer.rows import ImportPlan
 from store.transfer.shapes.choice import SHAPES, TREES, check_keys, shape_of
@@ -40,14 +41,6 @@ NO_TEMPLATE = (
     "keys of levels, such as --level category=shelf; --describe proposes them."
 )
 NO_PROPOSAL = "no key says a level, and no attribute is named like a level: write --key or --level yourself."
-
-
-def skipped(params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The attributes and values of `--skip`. Raises BadInput."""
-    pairs = [text.partition("=") for text in params["skip"] or ()]
-    if wrong := next((name + equals for name, equals, _ in pairs if not (name and equals)), None):
-        raise BadInput(f"--skip {shorten(wrong)} has no attribute and value; use --skip __typename=Order.")
-    return [(name, value) for name, _, value in pairs]
 
 
 def _given_keys(params: Mapping[str, Any]) -> list[str]:
@@ -139,7 +132,7 @@ def table_at(params: Mapping[str, Any], *, one_page: bool) -> Iterator[TableSour
         source = Source(Path(f"{export.table or 'export'}.json"), export.table or address, Path())
         if Path(address).is_file() and not export.table:
             source = Source(Path(address), Path(address).name, Path(address).parent)
-        ttl, skip = params["ttl"], skipped(params)
+        ttl, skip = params["ttl"], Skip.of(params["skip"] or ()).values
         required = [*([ttl] if ttl else []), *(name for name, _ in skip)]
         left_out = LeftOut(skip, ttl or expiry, at, params["keep_deleted"], [] if is_part else required)
         yield TableSource(source, export, left_out, _given_keys(params) or keys)

@@ -17,8 +17,8 @@ EXAMPLES = ("1,234.56", "1.234,56", "1 234,56", "1'234.56", "1,23,456.00")  # of
 DATE_EXAMPLES = ("31.12.2026", "12/31/2026", "31/12/2026", "2026/12/31", "31-12-2026", "20261231")
 _SPACES = re.compile("[\u00a0\u2009\u202f]")  # narrow and no-break spaces, as programs write them between thousands
 _SIGNED = re.compile(r"([^\d\s]*)\s*(\d.*\d)\s*(\D*)", re.DOTALL)  # with a sign of currency before or after it
-_DATE = re.compile(r"(\d{1,4})([./ -])(\d{1,2})\2(\d{1,4})|(\d{4})(\d\d)(\d\d)")
-_TIME = r"(?:[T ]+(\d\d?:\d\d(?::\d\d(?:\.\d+)?)?)\s*(Z|[+-]\d\d:?\d\d)?)?"
+_DATE_FORMATS = [f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd")] + ["%Y%m%d"]
+_CLOCK = re.compile(r"(?:(\d\d?)(:\d\d(?::\d\d(?:\.\d+)?)?)\s*(Z|[+-]\d\d:?\d\d)?)?")
 
 
 @dataclass(frozen=True)
@@ -69,47 +69,35 @@ class DateFormat:
     example: str
 
     def __post_init__(self) -> None:
-        if not self._order:
+        if not self._format:
             raise BadInput(
                 f"--dates {shorten(self.example)} is no clear example of a date; write one with a year of four digits "
                 f"and a day above 12, such as {', '.join(DATE_EXAMPLES)}."
             )
 
     @cached_property
-    def _order(self) -> str:
-        """Which of the three numbers are day, month and year, such as DMY; empty where that is not clear."""
-        match = _DATE.fullmatch(self.example)
-        if not match:
-            return ""
-        first, second, third = (match[1], match[3], match[4]) if match[1] else match.groups()[4:]
-        if len(first) == 4:
-            return "YMD" if int(second) <= 12 and self._iso(first, second, third) else ""
-        orders = [order for order in ("DMY", "MDY") if self._iso(*_sorted(order, (first, second, third)))]
-        return orders[0] if len(orders) == 1 and len(third) == 4 else ""
-
-    def _iso(self, year: str, month: str, day: str) -> str:
-        try:
-            return date(int(year), int(month), int(day)).isoformat()
-        except ValueError:
-            return ""
+    def _format(self) -> str:
+        """The only format that the example fits, empty where it fits several, or none."""
+        fitting = [one for one in _DATE_FORMATS if _iso(self.example, one)]
+        return fitting[0] if len(fitting) == 1 else ""
 
     def plain(self, text: str) -> str:
         """A date, perhaps with a time after it, as ISO 8601 has it. Raises BadInput for any other text."""
-        match = re.fullmatch(f"(?:{_DATE.pattern}){_TIME}", text.strip())
-        sign = _DATE.fullmatch(self.example)
-        if match and sign and match[2] == sign[2]:
-            parts = (match[1], match[3], match[4]) if match[1] else match.groups()[4:7]
-            year, month, day = _sorted(self._order, parts)
-            if len(year) == 4 and (found := self._iso(year, month, day)):
-                at, offset = match[8], match[9] or ""
-                is_date = not at or (not offset and not at.strip("0:."))
-                return found if is_date else f"{found}T{at.zfill(5) if len(at) < 6 else at.zfill(8)}{offset}"
-        raise BadInput(f'"{shorten(text)}" is not a date like {self.example}.')
+        day, _, rest = text.strip().replace("T", " ", 1).partition(" ")
+        found, clock = _iso(day, self._format), _CLOCK.fullmatch(rest.strip())
+        if not found or not clock:
+            raise BadInput(f'"{shorten(text)}" is not a date like {self.example}.')
+        hour, minutes, offset = clock.groups("")
+        is_date = not (hour + minutes).strip("0:.") and not offset
+        return found if is_date else f"{found}T{hour.zfill(2)}{minutes}{offset}"
 
 
-def _sorted(order: str, parts: Sequence[str]) -> list[str]:
-    """Year, month and day of three numbers in an order such as DMY."""
-    return [parts[order.index(letter)] for letter in "YMD"]
+def _iso(text: str, date_format: str) -> str:
+    try:
+        found = datetime.strptime(text, date_format).date().isoformat()
+    except ValueError:
+        return ""
+    return found if len(text) == 8 or date_format != "%Y%m%d" else ""
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def begin_with_leaf(cells: Iterable[str], paths: CellPaths) -> bool:
     known: set[tuple[str, ...]] = set()
     for cell in filter(None, cells):
         with contextlib.suppress(BadInput):
-            known.update(paths.read(cell))
+            known.update(path for path in paths.read(cell) if all(path))
     starts = {path[:end] for path in known for end in range(1, len(path) + 1)}
     ends = {path[at:] for path in known for at in range(len(path))}
     heads = sum(path[:-1] in known for path in known)
