@@ -366,7 +366,7 @@ def _file_options(hierarchy: Hierarchy, params: Mapping[str, Any], taken: Collec
     by_id, by_value = (None, None) if params["by"] is None else by_column(hierarchy, params["by"], params)
     return FileOptions(
         ColumnOptions(*lists), cells, tree_by(params["tree"]), by_id, taken, params["ignore_unknown"],
-        by_value, Skip.of(params["skip"] or ()), params["order"], dialect, params["sheet"],
+        by_value, Skip.of(params["skip"] or ()), params["order"] or None, dialect, params["sheet"],
         params["header_row"], names_of_columns,
     )  # fmt: skip
 
@@ -377,12 +377,9 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
     A tree by parent ids says where its nodes are now, so that those that are elsewhere are moved.
     """
     params = given.params
-    if params["names_only"] is not None and any(params[name] for name in ("prune", "prune_all", "moves", "describe")):
-        raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out.")
-    if params["order"] is not None and (params["names_only"] is not None or params["by"] is not None):
-        raise BadInput("--order is for a file with the places of its nodes, and --by and --names-only have none.")
-    if params["order"] == "":
-        raise BadInput("--order has no column; use --order file or --order COLUMN.")
+    excluded = ("prune", "prune_all", "moves", "order", "describe")
+    if params["names_only"] is not None and any(params[name] for name in excluded):
+        raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves, --order and --describe out.")
     if params["by"] is not None:
         by_column(hierarchy, params["by"], params)
     if params["as_json"] and params["describe"]:

@@ -15,6 +15,7 @@ ARROWS = (" > ", " » ", " › ", " → ", " -> ")
 SURE_SEPARATORS = (*ARROWS, " :: ", " | ", "->", ">", "»", "›", "→", "::", "|", "\\")
 DASHES = (" - ", " – ", ";", ".")  # which keys may have, too, so that all of them must
 SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
+MANY_PATHS = 8
 LEAF_FIRST = (" < ", " ← ", ", ", ",")  # signs of paths that may begin with the leaf, as addresses do
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
@@ -160,11 +161,20 @@ def paths_in_cells(values: Collection[str]) -> tuple[str, str, str] | None:
 
 
 def leaf_first_path(keys: Collection[str]) -> tuple[str, str] | None:
-    """The same as `joined_path` for paths that begin with the leaf, most of three parts or more."""
+    """The same as `joined_path` for paths that begin with the leaf, most of three parts or more.
+
+    One of them is the end of another, or they are names in a directory, such as `CN=Jo,O=Acme`, or many with few roots:
+    other texts have commas, too.
+    """
     for sign in LEAF_FIRST:
         paths = [key.split(sign) for key in keys if sign in key]
         words = [path for path in paths if len(path) > 2 and all(any(map(str.isalpha, one)) for one in path[-2:])]
-        if len(paths) >= 0.9 * len(keys) and 2 * len(words) >= len(keys) and begin_with_leaf(keys, CellPaths(sign)):
+        is_sure = any(sign.join(path[1:]) in keys for path in paths) or all(
+            "=" in one for path in paths for one in path
+        )
+        are_few = len(paths) >= MANY_PATHS and 4 * len({path[-1] for path in paths}) <= len(paths)
+        are_most = len(paths) >= 0.9 * len(keys) and 2 * len(words) >= len(keys)
+        if are_most and (is_sure or are_few) and begin_with_leaf(keys, CellPaths(sign)):
             return max(keys, key=lambda key: key.count(sign)), sign
     return None
 

@@ -147,7 +147,7 @@ class Outline(Shape):
             raise BadInput("it is deeper by more than one than the row before it")
         if is_skipped or depth > self._skipped:
             self.skip.below += depth > self._skipped and not is_skipped
-            self._skipped = min(depth, self._skipped)
+            self._skipped, self._deepest = min(depth, self._skipped), max(self._deepest, depth)
             self._path[depth:] = [key]
             return Row(number, (), ())
         self._skipped = MAX_SEGMENTS

@@ -112,6 +112,7 @@ class Shape:
         at = table.header.index(self.order_column) if self.order_column else -1
         skip.start()
         self.start()
+        skips = bool(skip.values) and not self.skips_below
         for number, cells, reason, text, place in table.rows() if rows is None else rows:
             if reason is None and not any(cells) and all(cell in (None, "") for cell in cells):
                 continue
@@ -121,7 +122,7 @@ class Shape:
                 fitting = cells if len(cells) == width else fitted(cells, width)
                 cells = self.filled(fitting)
                 text = text if cells is fitting else None
-                if skip.values and not self.skips_below and skip.takes(cells):
+                if skips and skip.takes(cells):
                     continue
                 row = self.row(number, cells)
                 row = row if at < 0 else ordered(row, cells[at])
