@@ -277,7 +277,9 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
     found = [LevelColumns(name, "") for name in dict.fromkeys(in_keys)]
     for option in options:
         given, column, paths = level_column(option)
-        *names, name = given.split(",") if paths else [given]
+        *names, name = given.split(",")
+        if names and not paths:
+            raise BadInput(f'--level {given} names several levels, as of paths; add split " > " after the column.')
         leading, level = [hierarchy.level(one.strip()) for one in names], hierarchy.level(name.strip())
         before = [level for one in found for level in (*one.above, one.level)]
         for upper, lower in pairwise([*leading, level] if leading else [level, level] if paths else []):
