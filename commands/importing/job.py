@@ -379,7 +379,7 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
     params = given.params
     excluded = ("prune", "prune_all", "moves", "order", "describe")
     if params["names_only"] is not None and any(params[name] for name in excluded):
-        raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out, and --order.")
+        raise BadInput("--names-only only adds names; leave --prune, --moves and --describe out, and --order.")
     if params["by"] is not None:
         by_column(hierarchy, params["by"], params)
     if params["as_json"] and params["describe"]:
