@@ -46,8 +46,9 @@ def _option(name: str, words: str, default: object = None, **more: Any) -> Any:
 def import_file(
     context: typer.Context, hierarchy: HierarchyName, file: SourceName,
     levels: Texts = _option("--level", "Table: column of a level, such as city=City; repeatable, from the root down, "
-        'also for one level. \'category=Path split " > "\' for paths, with each "|" for several in a cell. By default '
-        "columns are matched by their names."),
+        'also for one level. \'category=Path split " > "\' for paths, with each "|" for several in a cell, reversed '
+        "for those that begin with the leaf; department,category=… for paths of several levels. By default columns are "
+        "matched by their names."),
     tree: Text = _option("--tree-by", "How the file says its tree where levels have no columns: id=ID,parent=PARENT, "
         "prefix=CODE, depth=COLUMN or indent=COLUMN of a table, each also with key=COLUMN and level=COLUMN, or "
         "level=COLUMN:VALUE=LEVEL,VALUE=LEVEL for values that are no names of levels, prefix with split=SIGN for signs "
@@ -66,8 +67,15 @@ def import_file(
         "Omaha are one node. With --tree-by id=ID,parent=PARENT also id: ids ignore case."),
     nulls: Texts = _option("--null", "Table: text that means no value, in all columns (NULL) or in one "
         "(Population=NA); repeatable."),
-    numbers: Text = _option("--numbers", 'Table: format of numbers by an example: "1,234.56", "1.234,56", "1 234,56" '
-        'or "1\'234.56"; by default without thousands separators.'),
+    numbers: Text = _option("--numbers", 'Table: format of numbers by an example: "1,234.56", "1.234,56", "1 234,56", '
+        '"1\'234.56" or "1,23,456.00", perhaps with a sign of currency, such as "$1,234.56"; by default without '
+        "thousands separators."),
+    dates: Text = _option("--dates", "Table: format of dates by an example, such as 31.12.2026, 12/31/2026 or "
+        "20261231; by default 2026-12-31."),
+    separators: Texts = _option("--list-separator", 'Table: sign between the values of a list in a cell, such as "|", '
+        'in all columns or in one ("Tags=|"); repeatable, ; by default.'),
+    order: Text = _option("--order", "Order of siblings: file for that of the file, or a column of numbers or texts; "
+        "by default by their keys.", metavar="file|COLUMN"),
     fill_down: Texts = _option("--fill-down", "Table: column whose empty cells have the value above, as merged cells "
         "of Excel have; repeatable."),
     delimiter: Text = _option("--delimiter", "CSV: character between columns, or tab; detected by default."),
@@ -86,8 +94,8 @@ def import_file(
     read_units: float | None = _option("--read-units", "DynamoDB table: maximum read units per second; no limit by "
         "default.", min=0.5),
     segments: int = _option("--segments", "DynamoDB table: segments to scan in parallel.", 4, min=1, max=64),
-    skip: Texts = _option("--skip", "DynamoDB: attribute and value of items to leave out, such as __typename=Order; "
-        "repeatable."),
+    skip: Texts = _option("--skip", "Column and value of rows to leave out, such as status=draft, of a DynamoDB table "
+        "attribute and value of items; repeatable."),
     ttl: Text = _option("--ttl", "DynamoDB: attribute with the time at which an item expires; by default that of the "
         "table, which an export does not say."),
     keep_deleted: bool = _option("--keep-deleted", "DynamoDB: import items that have expired or are marked as "

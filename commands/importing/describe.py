@@ -3,7 +3,9 @@ and a trial of the first rows.
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, pairwise
 
 from commands import interrupt
@@ -11,9 +13,10 @@ from commands.importing.advice import Given, Reading, preview
 from commands.importing.files import FileOptions, Source, shape_of_file
 from commands.output import say
 from store.errors import BadInput, quantity, shell_words, shorten
+from store.model.attributes import NUMBERS, Kind
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
-from store.transfer.formats.cells import EXAMPLES, NumberFormat
+from store.transfer.formats.cells import DATE_EXAMPLES, EXAMPLES, PLAIN, DateFormat, NumberFormat
 from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Sample
 from store.transfer.rows import ImportPlan, Rejection, Row
@@ -25,18 +28,14 @@ from store.transfer.tables.proposals import are_ids
 DESCRIBED_ROWS = 1_000
 SHOWN_VALUES = 3
 SHOWN_COLUMNS = 60
+MAX_NUMBER = 40  # characters of a cell that may be one
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
 _LACKS_NUL = "No command is proposed: a name has the character NUL, which no shell passes; rename it."
-NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
-_LACKS_NUL = "No command is proposed: a name has the character NUL, which no shell passes; rename it."
-_OTHERS = frozenset(("describe", "store", "dry_run", "prune", "prune_all", "moves", "allow_rejects"))
-"""Parameters that no proposed command has."""
-_COLUMNS = ("names", "names_in", "ids", "attributes", "case_insensitive")
 
 
 def plan_of(given: Given, hierarchy: Hierarchy, stored: Collection[Key] = ()) -> ImportPlan:
     """A plan without rows, by the options of an import."""
-    options = {name: given.params[name] for name in ("ignore_unknown", "level_ids", "create_parents")}
+    options = {name: given.params[name] for name in ("ignore_unknown", "level_ids", "create_parents", "order")}
     return ImportPlan(hierarchy, **options, stored=stored)
 
 
@@ -61,8 +60,8 @@ def describe_file(given: Given, hierarchy: Hierarchy, source: Source, options: F
         keys = [level.key for level in shape.levels if level.key]
         if not options.columns.levels:
             _refuse_ids(source.name, keys, sample)
-        if keys and options.cells.nulls_of == {} and options.cells.numbers is None:
-            _check_cells(source.name, shape.options, sample)
+        if keys and replace(options.cells, nulls=frozenset(), fill_down=frozenset()) == PLAIN:
+            _check_cells(source.name, hierarchy, shape.options, sample)
     check_shape(shape)
     propose(given, shape.options.pairs())
     return tree_of_sample(given, shape)
@@ -148,22 +147,43 @@ def _refuse_ids(source: str, keys: Sequence[str], sample: Sample) -> None:
             )
 
 
-def _check_cells(source: str, options: ColumnOptions, sample: Sample) -> None:
-    """Raise Doubt where columns of attributes have texts for no value, or another format of numbers."""
-    columns = [column for value in options.attributes if (column := value.partition("=")[2]) in sample.header]
-    cells = [(column, cell) for column in columns for cell in sample.column(column)[:DESCRIBED_ROWS]]
-    words = [word for column, cell in dict.fromkeys(cells) if cell in NULLS for word in ("--null", f"{column}={cell}")]
-    numbers = [cell for _, cell in cells if re.fullmatch(r"[+-]?\d[\d.,' \u00a0\u202f]*", cell)]
+def _check_cells(source: str, hierarchy: Hierarchy, options: ColumnOptions, sample: Sample) -> None:
+    """Raise Doubt where columns of attributes have texts for no value, or numbers, dates or lists that are written in
+    another way.
+    """
+    cells: list[tuple[str, str]] = []
+    words, numbers, dates = list[str](), list[str](), list[str]()
+    for place, _, column in (value.partition("=") for value in options.attributes):
+        level, _, name = place.partition(".")
+        values = [*filter(None, sample.column(column)[:DESCRIBED_ROWS])] if column in sample.header else []
+        attribute = hierarchy.level(level).attributes[name]
+        cells += [(column, cell) for cell in values]
+        known = [cell for cell in values if cell not in NULLS]
+        if attribute.many and any("|" in cell for cell in known) and not any(";" in cell for cell in known):
+            words += ["--list-separator", f"{column}=|"]
+        elif attribute.kind in NUMBERS:
+            numbers += known
+        elif attribute.kind in (Kind.DATE, Kind.DATETIME):
+            dates += known
+    words += [word for column, cell in dict.fromkeys(cells) if cell in NULLS for word in ("--null", f"{column}={cell}")]
+    numbers = [cell for cell in numbers if any(map(str.isdigit, cell)) and len(cell) < MAX_NUMBER]
     if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):
-        fitting = [example for example in EXAMPLES if all(_fits(example, cell) for cell in numbers)]
+        signs = {sign for cell in numbers for sign in re.split(r"[\d.,'\s+-]+", cell) if sign}
+        money = [sign for sign in signs if re.fullmatch("[A-Z]{3}", sign) or unicodedata.category(sign[-1]) == "Sc"]
+        examples = [f"{sign}{example}" for sign in money for example in EXAMPLES]
+        examples = [*EXAMPLES, *examples, *(f"{example} {sign}" for sign in money for example in EXAMPLES)]
+        fitting = [example for example in examples if all(_fits(NumberFormat(example), cell) for cell in numbers)]
         words += ["--numbers", fitting[0]] if fitting else []
+    if any(not re.match(r"\d{4}-\d\d-\d\d", cell) for cell in dates):
+        fitting = [example for example in DATE_EXAMPLES if all(_fits(DateFormat(example), cell) for cell in dates)]
+        words += ["--dates", fitting[0]] if len(fitting) == 1 else []
     if words:
-        raise Doubt(Guess.SHAPE, f"Cells of {source} have no value, or other numbers", words)
+        raise Doubt(Guess.SHAPE, f"Cells of {source} have no value, or other numbers, dates or lists", words)
 
 
-def _fits(example: str, cell: str) -> bool:
+def _fits(example: NumberFormat | DateFormat, cell: str) -> bool:
     try:
-        NumberFormat(example).plain(cell)
+        example.plain(cell)
     except BadInput:
         return False
     return True

@@ -39,6 +39,7 @@ _NOT_BY_ID = {
     "prune_all": "--prune: clade delete removes nodes, or a file of all paths with --prune",
     "moves": "--moves: a file of paths moves nodes",
     "create_parents": "--create-parents: a file of paths creates nodes",
+    "order": "--order: paths are those of the stored nodes; leave it out",
     "describe": "--describe: --dry-run shows what would be changed",
 }
 

@@ -30,7 +30,7 @@ from commands.importing.describe import (
     tree_of_sample,
 )
 from commands.importing.files import FileOptions, Source, by_column, check_address, shape_of_file, source_at
-from commands.importing.tables import NO_TEMPLATE, SCHEME, describe_table, item_columns, skipped, table_at
+from commands.importing.tables import NO_TEMPLATE, SCHEME, describe_table, item_columns, table_at
 from commands.interrupt import interruptible
 from commands.output import by_level, print_json, say
 from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
@@ -45,6 +45,7 @@ from store.reading import stored_items
 from store.transfer.by_id import RowsById, names_in
 from store.transfer.formats.cells import PLAIN, CellFormat
 from store.transfer.formats.csv import Dialect, delimiter_named
+from store.transfer.formats.skip import Skip
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
 from store.transfer.load import LoadResult, count_pruned, load, load_version, prepare
 from store.transfer.moves import ImportMoves, scratch_copy
@@ -282,11 +283,13 @@ class ImportJob:
             (rows, f"repeated: {quantity(rows, 'row')} of nodes that another row has; their values were joined."),
             (keys, f"{quantity(keys, 'key')} had invisible characters or blanks, which were removed."),
         )
-        notes = self.shape.tree.sentences if self.shape.tree else ()
         found = [sentence for number, sentence in sentences if number]
-        for sentence in (*found, *notes, *self.plan.undefined.sentences()):
+        for sentence in (*found, *self._notes(), *self.plan.undefined.sentences()):
             say(sentence)
         self._report_rejected()
+
+    def _notes(self) -> list[str]:
+        return [*self.shape.skip.sentences(), *(self.shape.tree.sentences if self.shape.tree else ())]
 
     def _print_json(self) -> None:
         outcome, plan = self.outcome, self.plan
@@ -300,7 +303,7 @@ class ImportJob:
             "notDeleted": outcome.kept, "repeated": plan.repeated, "invisibleKeys": len(plan.unseen),
             "parentsWithoutRow": by_level(self.hierarchy, outcome.parents),
             "undefined": plan.undefined.entries(), "rejectedFile": file,
-            "notes": [*self.shape.tree.sentences] if self.shape.tree else [],
+            "notes": self._notes(),
             "rejected": [{"row": number, "reason": reasons[number]} for number in sorted(reasons)],
         }  # fmt: skip
         print_json(document)
@@ -368,12 +371,14 @@ def _file_options(hierarchy: Hierarchy, params: Mapping[str, Any], taken: Collec
     """The options about a file, with the guesses that are confirmed; a description adds some to the parameters."""
     lists = [params[name] or [] for name in ("levels", "names", "ids", "attributes", "case_insensitive", "names_in")]
     dialect = Dialect(params["encoding"], delimiter_named(params["delimiter"]), params["quote"])
-    cells = CellFormat.of(params["nulls"] or [], params["numbers"], params["fill_down"] or [])
+    of_cells = [params[name] or [] for name in ("nulls", "fill_down", "separators")]
+    cells = CellFormat.of(of_cells[0], params["numbers"], of_cells[1], params["dates"], of_cells[2])
     names_of_columns = tuple([name.strip() for name in next(csv.reader([params["column_names"] or ""]), [])])
     by_id, by_value = (None, None) if params["by"] is None else by_column(hierarchy, params["by"], params)
     return FileOptions(
         ColumnOptions(*lists), cells, tree_by(params["tree"]), by_id, taken, params["ignore_unknown"],
-        by_value, dialect, params["sheet"], params["header_row"], names_of_columns,
+        by_value, Skip.of(params["skip"] or ()), params["order"] or None, dialect, params["sheet"],
+        params["header_row"], names_of_columns,
     )  # fmt: skip
 
 
@@ -383,8 +388,9 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
     A tree by parent ids says where its nodes are now, so that those that are elsewhere are moved.
     """
     params = given.params
-    if params["names_only"] is not None and any(params[name] for name in ("prune", "prune_all", "moves", "describe")):
-        raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out.")
+    excluded = ("prune", "prune_all", "moves", "order", "describe")
+    if params["names_only"] is not None and any(params[name] for name in excluded):
+        raise BadInput("--names-only only adds names; leave --prune, --moves and --describe out, and --order.")
     if params["by"] is not None:
         by_column(hierarchy, params["by"], params)
     if params["as_json"] and params["describe"]:
@@ -397,8 +403,8 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
         check_address(address, "clade import HIERARCHY - --format csv")
     if address.startswith(SCHEME) or params["key"] or is_export(Path(address)):
         return _import_table(job, options)
-    if params["skip"] or params["ttl"] or params["keep_deleted"]:
-        raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
+    if params["ttl"] or params["keep_deleted"]:
+        raise BadInput("--ttl and --keep-deleted are for DynamoDB tables and their exports.")
     with source_at(address) as source:
 
         def trial(given: Given) -> Sequence[str]:
@@ -454,12 +460,14 @@ def _run(job: ImportJob, attempt: Callable[[], None], trial: Trial) -> None:
 def _import_table(job: ImportJob, options: FileOptions) -> None:
     hierarchy, params = job.hierarchy, job.given.params
     address, describe, texts = params["file"], params["describe"], params["key"]
-    if options != replace(options, cells=PLAIN, dialect=Dialect(), sheet=None, header_row=None, column_names=()):
+    options = replace(options, skip=Skip())  # items are left out before they are rows
+    if options != replace(
+        options, cells=PLAIN, order=None, dialect=Dialect(), sheet=None, header_row=None, column_names=()
+    ):
         raise BadInput(
-            "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
-            "for files, not for DynamoDB tables."
+            "--null, --numbers, --dates, --list-separator, --fill-down, --order, --delimiter, --encoding, --quote, "
+            "--header-row, --columns and --sheet are for files, not for DynamoDB tables."
         )
-    skipped(params)  # a wrong option costs no read
     if options.by_id:
         raise BadInput("--by needs a file, not a DynamoDB table; import the table by its keys.")
     if options.tree and texts:

@@ -19,6 +19,7 @@ from store.connect import DynamoDBUrl
 from store.dynamodb.client import DynamoDBClient
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
+from store.transfer.formats.skip import Skip
 from store.transfer.formats.table import SAMPLE_ROWS, Sample, Table
 from store.transfer.rows import ImportPlan
 from store.transfer.shapes.choice import SHAPES, TREES, check_keys, shape_of
@@ -41,14 +42,6 @@ NO_TEMPLATE = (
     "keys of levels, such as --level category=shelf; --describe proposes them."
 )
 NO_PROPOSAL = "no key says a level, and no attribute is named like a level: write --key or --level yourself."
-
-
-def skipped(params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The attributes and values of `--skip`. Raises BadInput."""
-    pairs = [text.partition("=") for text in params["skip"] or ()]
-    if wrong := next((name + equals for name, equals, _ in pairs if not (name and equals)), None):
-        raise BadInput(f"--skip {shorten(wrong)} has no attribute and value; use --skip __typename=Order.")
-    return [(name, value) for name, _, value in pairs]
 
 
 def _given_keys(params: Mapping[str, Any]) -> list[str]:
@@ -137,7 +130,7 @@ def table_at(params: Mapping[str, Any], *, one_page: bool) -> Iterator[TableSour
         source = Source(Path(f"{export.table or 'export'}.json"), export.table or address, Path())
         if Path(address).is_file() and not export.table:
             source = Source(Path(address), Path(address).name, Path(address).parent)
-        ttl, skip = params["ttl"], skipped(params)
+        ttl, skip = params["ttl"], Skip.of(params["skip"] or ()).values
         required = [*([ttl] if ttl else []), *(name for name, _ in skip)]
         left_out = LeftOut(skip, ttl or expiry, at, params["keep_deleted"], [] if is_part else required)
         yield TableSource(source, export, left_out, _given_keys(params) or keys)
@@ -152,8 +145,13 @@ def item_columns(
     templates = [KeyTemplate(hierarchy, text) for text in texts]
     found = columns(hierarchy, given, (level for template in templates for level in template.levels))
     values = {(own.level, *own.values) for own in found}
-    if any(own.paths and own.paths.each for own in found) or len(values) > len({own.level for own in found}):
-        raise BadInput("each, and values of each of several columns of one level, are for files, not for tables.")
+    if any(own.paths and (own.paths.each or own.above) for own in found) or len(values) > len(
+        {own.level for own in found}
+    ):
+        raise BadInput(
+            "each, paths of several levels, and values of each of several columns of one level, are for files, not for "
+            "tables."
+        )
     return templates, found
 
 

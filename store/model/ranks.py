@@ -12,7 +12,8 @@ before ranks get another digit.
 
 import re
 import secrets
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile, zip_longest
 
 from store.errors import BadInput, shorten
@@ -79,6 +80,36 @@ def ranks_between(level: str, lower: str | None, upper: str | None, count: int) 
     step = (high - low) // (count + 1)
     ranks = [_fitting(base + _digits(low + step * place + _about(step // 2), width)) for place in range(count)]
     return None if None in ranks else [rank for rank in ranks if rank is not None]
+
+
+def ordered_ranks(level: str, ranks: Sequence[str | None], taken: Iterable[str] = ()) -> list[str]:
+    """The ranks of siblings of a level in their order, where most of those that they have stay: the longest sequence of
+    ranks that ascend. None is a node without one. New ranks come after those that are `taken` in the same place.
+    """
+    others = sorted(rank for rank in taken if rank.startswith(f"{level}#"))
+    ends: list[str] = []  # the least last rank of an ascending sequence, by its length
+    lengths: list[int] = []
+    for rank in ranks:
+        place = bisect_left(ends, rank) if rank is not None else -1
+        if rank is not None:
+            ends[place : place + 1] = [rank]
+        lengths.append(place)
+    found: list[str | None] = [None] * len(ranks)
+    wanted = len(ends) - 1
+    for index in reversed(range(len(ranks))):
+        if wanted >= 0 and lengths[index] == wanted:
+            found[index], wanted = ranks[index], wanted - 1
+    start = 0
+    for index, rank in enumerate([*found, None]):
+        if rank is not None or index == len(found):
+            at = bisect_left(others, rank) if rank is not None else len(others)
+            lower = max([*others[at - 1 : at], *filter(None, found[start - 1 : start])], default=None)
+            between = ranks_between(level, lower, rank, index - start)
+            if between is None:  # too long for keys
+                return ranks_between(level, None, None, len(ranks)) or [*map(str, ranks)]
+            found[start:index] = between
+            start = index + 1
+    return [*map(str, found)]
 
 
 def _gap(level: str, lower: str | None, upper: str | None, room: int) -> tuple[str, int, int, int]:

@@ -58,7 +58,7 @@ class Creation(NamedTuple):
 @dataclass
 class Batch:
     """`changes` without versions and logs, and without those of items that are `waiting` for a read of these keys;
-    `shape` and `roots` are the changes of the counts of the two versions.
+    `shape` and `roots` are the changes of the counts of the two versions, `ranks` the new ranks of stored nodes.
 
     `now` is its time in seconds since 1970, `at` the same in UTC (RFC 3339).
     """
@@ -71,6 +71,7 @@ class Batch:
     roots: Counts = field(default_factory=dict)
     waiting: list[Waiting] = field(default_factory=list)
     waiting_keys: set[Key] = field(default_factory=set)
+    ranks: dict[str, str] = field(default_factory=dict)
 
     @property
     def changes_so_far(self) -> int:
@@ -167,7 +168,7 @@ class Batches:
                     "above": cast(Any, above), "kids": {}, **({"below": {}} if parent else {}),
                 }  # fmt: skip
             item: Item = {
-                **shared, "sk": node.sk, "rank": node.rank or first_rank(node.level, own), "id": creation.id,
+                **shared, "sk": node.sk, "rank": self._rank(node) or first_rank(node.level, own), "id": creation.id,
                 "name": decode_segment(own) if node.name is None else node.name, "revision": creation.revision,
                 "updated_at": self._batch.at, **node.values,
             }  # fmt: skip
@@ -187,6 +188,9 @@ class Batches:
             changes.append(Put(id_item_at(creation.id, self._pk, node.sk), creation.when))
         self._count_new()
 
+    def _rank(self, node: Node) -> str | None:
+        return self._diff.ranks.get(node.sk) if self._diff.plan.order else node.rank
+
     def _update(self, old: Record, new: Record) -> Iterator[Batch]:
         """Update a node."""
         self._ancestors = self._ancestors_of(new.sk)
@@ -198,6 +202,8 @@ class Batches:
         self._unwritten[new.sk] = counted
         self._batch.entries.append(LogEntry(Event.UPDATED, new.sk, new.id, new.level, new.revision))
         self._batch.changes.append(Put(revision_item(old)))
+        if old.rank != new.rank:
+            self._batch.ranks[new.sk] = new.rank
 
     def _remove(self, record: Record) -> Iterator[Batch]:
         """Remove a node without children."""

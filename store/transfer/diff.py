@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
 from store.model.keys import Key, parent_sort_key
-from store.model.ranks import is_manual, rank_after
+from store.model.ranks import is_manual, ordered_ranks, rank_after
 from store.model.records import Item, Record, check_content
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
@@ -26,9 +26,10 @@ Update = tuple[Record, Record]  # a node before and after it
 class _OpenNode:
     """A node on the stack: of the table where it has a `record`, else one that will be created.
 
-    `in_file` where it or an ancestor is in the file, `kept` where it must stay. `unknown` says why
-    nothing below it is known: its row, or that of an ancestor, was not understood. `ranks` are those of its reordered
-    children, `ranked` its children to be created with such a rank.
+    `in_file` where it or an ancestor is in the file, `kept` where it must stay. `unknown` says why nothing below it is
+    known: its row, or that of an ancestor, was not understood. `ranks` are those of its reordered children, with an
+    order those of all, `ranked` its children to be created with such a rank, `ordered` its children in the file with
+    their records.
     """
 
     sk: str
@@ -39,6 +40,7 @@ class _OpenNode:
     unknown: str = ""
     ranks: list[str] = field(default_factory=list)
     ranked: list[Node] = field(default_factory=list)
+    ordered: list[tuple[Node, Record | None]] = field(default_factory=list)
 
 
 @dataclass
@@ -53,7 +55,7 @@ class TreeDiff:
     `updated` are old and new state, `removed` children first. An updated record has its next revision, and still the
     time of the former one; `circles` are the sort keys of the first ones of those that belong into one transaction.
     `undeleted` are nodes that stay although the file says that they are no more. `above` are the table's records of all
-    ancestors of changes, by sort key.
+    ancestors of changes, by sort key. `ranks` are the new ranks of nodes by sort key, where the plan has an order.
     """
 
     plan: ImportPlan
@@ -66,12 +68,14 @@ class TreeDiff:
     removed: list[Record] = field(default_factory=list)
     undeleted: list[Key] = field(default_factory=list)
     above: dict[str, Record] = field(default_factory=dict)
+    ranks: dict[str, str] = field(default_factory=dict)
     unchanged: int = 0
     prunable: int = 0
     rejections: list[Rejection] = field(default_factory=list)
     _stack: list[_OpenNode] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._updates: dict[str, int] = {}  # places in `updated` by sort key
         self._rejected = dict(self.tree.rejected)
         self._rejected_keys = sorted(self._rejected)
         self._rest = [self.tree.nodes[sk] for sk in sorted(self.tree.nodes, reverse=True)]
@@ -106,8 +110,12 @@ class TreeDiff:
         self._record_stack()
         for one in (*parents, node):
             self.created.append(one)
-            if self._stack and one.rank is not None:
+            if self._stack and self.plan.order:
+                self._stack[-1].ordered.append((one, None))
+            elif self._stack and one.rank is not None:
                 self._stack[-1].ranked.append(one)
+            elif self.plan.order:
+                self._order([(one, None)])
             if one is not node or (self._rest and self._rest[-1].sk.startswith(node.sk)):
                 self._stack.append(_OpenNode(one.sk, one.level, None, in_file=True, kept=True))
         self.implied.update(one.sk for one in parents)
@@ -115,7 +123,7 @@ class TreeDiff:
     def _compare(self, record: Record, node: Node | None) -> None:
         """Compare a node of the table with the file's, if there is one."""
         above, sk = self._close(record.sk), record.sk
-        if above is not None and is_manual(record.rank):
+        if above is not None and (self.plan.order or is_manual(record.rank)):
             above.ranks.append(record.rank)
         unknown = above.unknown if above is not None else ""
         is_below_file, accepted = above is not None and above.in_file, False
@@ -125,6 +133,10 @@ class TreeDiff:
                     raise BadInput(unknown)
                 self._update(node, record)
                 accepted = True
+                if self.plan.order and above is not None:
+                    above.ordered.append((node, record))
+                elif self.plan.order:
+                    self._order([(node, record)])
             except BadInput as error:
                 self._reject(node, str(error))
         unknown = unknown or self._why_unknown(record, node, accepted=accepted)
@@ -161,6 +173,8 @@ class TreeDiff:
     def _close(self, sk: str) -> _OpenNode | None:
         """Pop all nodes from the stack that are not ancestors of the node at a key; returns its nearest ancestor."""
         while self._stack and not (sk and sk.startswith(self._stack[-1].sk)):
+            if self._stack[-1].ordered:
+                self._order(self._stack[-1].ordered, self._stack[-1].ranks)
             open_node = self._stack.pop()
             if open_node.ranked:
                 ranks = {*open_node.ranks}
@@ -173,6 +187,30 @@ class TreeDiff:
             elif self._stack:
                 self._stack[-1].kept = True
         return self._stack[-1] if self._stack else None
+
+    def _order(self, siblings: Sequence[tuple[Node, Record | None]], taken: Sequence[str] = ()) -> None:
+        """Give siblings of the file, which are below the last open node, ranks in their order, those of stored ones by
+        updates; a root has the rank that the plan gives it among all.
+        """
+        for level in dict.fromkeys(node.level for node, _ in siblings):
+            own = sorted([one for one in siblings if one[0].level == level], key=lambda one: self.plan.place(one[0]))
+            ranks = [record.rank if record else None for _, record in own]
+            is_root = own[0][0].sk == "#"
+            found = [self.plan.root_ranks.get(self.tree.pk)] if is_root else [*ordered_ranks(level, ranks, taken)]
+            for (node, record), rank in zip(own, found, strict=True):
+                if record is None and rank is not None:
+                    self.ranks[node.sk] = rank
+                elif record is not None and rank is not None and rank != record.rank:
+                    self._rerank(record, rank)
+
+    def _rerank(self, record: Record, rank: str) -> None:
+        place = self._updates.get(record.sk)
+        if place is not None:
+            self.updated[place] = record, replace(self.updated[place][1], rank=rank)
+            return
+        self._record_stack()
+        self.updated.append((record, replace(record, rank=rank, revision=record.revision + 1, changed_by=None)))
+        self.unchanged -= 1
 
     def _record_stack(self) -> None:
         """Record all nodes on the stack as ancestors of a change; those below one that is recorded are, too."""
@@ -234,6 +272,7 @@ class TreeDiff:
                 check_content(node, name, values)
                 self._record_stack()
                 new = replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
+                self._updates[old.sk] = len(self.updated)
                 self.updated.append((old, new))
                 return
         self.unchanged += 1

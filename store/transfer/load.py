@@ -30,7 +30,7 @@ from store.metadata.moves import new_move_id
 from store.metadata.tree_version import Event, TreeVersion, log_item, root_log_key
 from store.model.decoding import decoded
 from store.model.keys import Key, ancestor_keys, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
-from store.model.ranks import is_manual, rank_after
+from store.model.ranks import is_manual, ordered_ranks, rank_after
 from store.model.records import Change, Item, Record, derived_id
 from store.reading import PAGE_ITEMS, Pages, read_marker, stored_items, tree_version, wait_for_moves
 from store.transfer.batches import Batch, Batches, Creation, Pruned
@@ -38,6 +38,7 @@ from store.transfer.diff import TreeDiff, bare_id
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
 from store.transfer.unique import Late, UniqueValues, check_tree
+from store.writing.derived import MAX_LOGGED_RANKS
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
 
@@ -107,6 +108,8 @@ async def load(
     """
     result.rejections += plan.rejections
     running = _Import(store, plan, result, prune and not plan.unclear, dry_run, on_nodes)
+    if plan.order:
+        await running.order_roots()
     order = sorted(plan.trees, key=lambda root: -plan.trees[root].size)
     while True:
         written, roots = result.written, iter(order)
@@ -413,7 +416,7 @@ class _Import:
             if look_for_ids:
                 items = await self.store.get([id_key(one) for one in ids], self.reads, strong=True)
             for node, node_id, item in zip(page, ids, items, strict=True):
-                if node.sk == "#" and node.rank is not None:
+                if node.sk == "#" and node.rank is not None and not plan.order:
                     await self._rank_root(node)
                 found = Creation(node, node_id) if item is None else self._creation(node, node_id, item)
                 parent = parent_sort_key(node.sk) if rejected and node.sk != "#" else ""
@@ -446,6 +449,17 @@ class _Import:
             has_other_key = depth_of(place.sk) == depth_of(node.sk) and path_of(*place)[-1] != node.path[-1]
             return Rejection(node.number, f"{reason}; {MOVE_ADVICE}", moved=True, has_other_key=has_other_key)
         return Rejection(node.number, f"{reason}, and cannot be moved here: {unmoved}", moved=True)
+
+    async def order_roots(self) -> None:
+        """Give the roots of the file ranks in their order."""
+        roots = await self.store.nodes(siblings(self.plan.hierarchy.name), self.reads)
+        stored = {(root.level, root.pk): root.rank for root in roots}
+        levels: dict[str, list[Node]] = {}
+        for node in sorted(self.plan.roots.values(), key=self.plan.place):
+            levels.setdefault(node.level, []).append(node)
+        for level, own in levels.items():
+            ranks = ordered_ranks(level, [stored.get((level, node.pk)) for node in own], stored.values())
+            self.plan.root_ranks |= {node.pk: rank for node, rank in zip(own, ranks, strict=True)}
 
     async def _rank_root(self, node: Node) -> None:
         """Set the rank of a root to be created: the next free one where another root has it."""
@@ -480,17 +494,23 @@ class _Import:
         Returns the version of the tree after it.
         """
         raised = version.incremented(batch.shape, now=batch.now)
-        changes = [*batch.changes, raised, log_item(version, batch.entries, batch.at, batch.now)]
-        if not batch.roots:
+        ranks = batch.ranks if len(batch.ranks) <= MAX_LOGGED_RANKS else {}
+        changes = [*batch.changes, raised, log_item(version, batch.entries, batch.at, batch.now, ranks)]
+        if not batch.roots and "#" not in batch.ranks:
             await self.store.commit(changes)
         else:
-            entries = [one._replace(sk=root_log_key(version.partition)) for one in batch.entries if one.sk == "#"]
+            entries = [
+                one._replace(sk=root_log_key(version.partition))
+                for one in batch.entries
+                if one.sk == "#" and one.event is not Event.UPDATED
+            ]
+            own = {root_log_key(version.partition): rank for sk, rank in batch.ranks.items() if sk == "#"}
             async with self.roots_lock:
                 roots = self.roots or await tree_version(self.store, self.plan.hierarchy.name, self.reads)
                 self.roots = None
                 above = roots.incremented(batch.roots, now=batch.now)
                 first = [] if marker is None or marker.number else await self._first(roots, marker)
-                await self.store.commit([*changes, above, log_item(roots, entries, batch.at, batch.now), *first])
+                await self.store.commit([*changes, above, log_item(roots, entries, batch.at, batch.now, own), *first])
                 self.roots = TreeVersion.of(roots.partition, above.item)
         self.result.commits += 1
         await asyncio.sleep(0)  # SQLite never waits, so others and Ctrl-C are served here

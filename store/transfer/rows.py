@@ -1,8 +1,10 @@
 """Rows of a file, and the import plan: the nodes that the rows describe, by tree."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple, Never, cast
 from uuid import uuid4
@@ -27,14 +29,16 @@ from store.model.records import Record, checked_id, derived_id
 from store.transfer.staging import Node, PlannedTrees, Tree
 
 NOTHING: Mapping[str, Never] = {}
+IN_FILE = "file"  # the order of siblings as the file has them
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
 class Part(NamedTuple):
     """One node of a row. None is what the row leaves open; None as the value of an attribute removes it.
 
-    `rank` is its rank among its siblings without the level. `undefined` are attributes to store although the level does
-    not define them; where it is given, the level need not be defined either. `columns` are the columns of a table by
-    attribute, `name` and `id`, for messages.
+    `rank` is its rank among its siblings without the level, or the value by which they are in order. `undefined` are
+    attributes to store although the level does not define them; where it is given, the level need not be defined
+    either. `columns` are the columns of a table by attribute, `name` and `id`, for messages.
     """
 
     level: str
@@ -111,7 +115,8 @@ class ImportPlan:
     the `revisions` that their nodes get, `deleted` the rows of nodes that are no more. `undefined` are the attributes
     and levels of the file that no class defines. `unseen` are the keys with characters that nobody sees, which are left
     out, except in the keys of `stored` nodes. With `level_ids` each id gets its level before it. With `create_parents`
-    parents that are neither in the file nor stored are created.
+    parents that are neither in the file nor stored are created. Siblings are in the order of the file, or by the ranks
+    that the parts have, where `order` says so; `roots` are then those of the file by their partitions.
     """
 
     hierarchy: Hierarchy
@@ -119,6 +124,7 @@ class ImportPlan:
     ignore_unknown: bool = False
     level_ids: bool = False
     create_parents: bool = False
+    order: str | None = None
     stored: Collection[Key] = ()
     unseen: set[Key] = field(init=False, default_factory=set)
     trees: PlannedTrees = field(init=False, default_factory=PlannedTrees)
@@ -138,6 +144,9 @@ class ImportPlan:
     def __post_init__(self) -> None:
         self.undefined = Undefined(self.hierarchy)
         self.values: dict[str, int] = {}  # unique ones with their attributes, each with the row that first gives it
+        self.roots: dict[str, Node] = {}
+        self.root_ranks: dict[str, str] = {}  # the new ones, by partition
+        self._has_numbers = True  # as ranks, and nothing else
         self._collisions = Counter[tuple[str, str, str | None]]()  # id, level, that of the other if known
 
     def take(self, row: Row | Rejection) -> None:
@@ -204,6 +213,13 @@ class ImportPlan:
             return row, f"{self.hierarchy.name}#{segments[0]}", _sort_keys(segments)
         except BadPath as error:
             raise BadPath(self._reasons(row, str(error))) from None
+
+    def place(self, node: Node) -> tuple[object, ...]:
+        """By what siblings are sorted: those without a value last, those of one value in the order of the rows."""
+        if self.order == IN_FILE:
+            return node.number, node.rank
+        value = Decimal(node.rank) if node.rank and self._has_numbers else node.rank
+        return (1, node.number) if value is None else (0, value, node.number)
 
     def check_ids(self) -> None:
         """Raise BadInput where ids are those of nodes of two levels, unless that is a slip of one row."""
@@ -307,8 +323,11 @@ class ImportPlan:
         except BadInput as error:
             reasons.append(_in_column(part, "name", str(error)))
         try:
-            if part.rank is not None:
+            if part.rank is not None and not self.order:
                 node.rank = manual_rank(level.name, part.rank)
+            elif part.rank is not None and self.order != IN_FILE:
+                node.rank = str(part.rank)
+                self._has_numbers = self._has_numbers and bool(_NUMBER.fullmatch(node.rank))
             if part.id is not None:
                 node.id = self._id(part, earlier, found)
             if reasons:
@@ -388,6 +407,7 @@ class ImportPlan:
         earlier = tree.nodes.setdefault(node.sk, node)
         if earlier is node:
             self.nodes += 1
+            node.rank = f"{self.nodes:012}" if self.order == IN_FILE else node.rank
         else:
             earlier.name = earlier.name if node.name is None else node.name
             earlier.id = earlier.id or node.id
@@ -398,6 +418,8 @@ class ImportPlan:
                 more[NAMES] = {**cast(dict[str, Value], second), **merged_names(first, {})}
             if more:
                 earlier.values = {**before, **more}
+        if self.order and node.sk == "#":
+            self.roots[node.pk] = earlier
         if node.id is not None:
             self.ids.setdefault(node.id, node.number)
         for value in self._unique_values(node):

@@ -91,6 +91,7 @@ PAGES = {
         (
             "many", "2 COUNTRY, 1 STATE, 2 CITY, 3 STORE", "staedte.csv: 2 rows, 3 nodes", "added: 3 (3 CATEGORY)",
             "feed.csv: 2 rows, 6 nodes", "outline.txt: 4 rows, 4 nodes",
+            "1 row with state=draft: left out by --skip.", "named.csv: 3 rows, 5 nodes",
             "shop.json: 3 rows, 3 nodes", "parents.csv: 3 rows, 3 nodes", "codes.csv: 3 rows, 3 nodes",
             "added: 3 (2 CATEGORY, 1 PRODUCT)", "Lincoln CITY", "Nothing would change.", "Copied ", "no findings",
             "would be moved: 1 (1 CITY)\n  US/NE/Lincoln -> US/NE/Lancaster/Lincoln\nwould be added: 1 (1 COUNTY)",
@@ -98,14 +99,15 @@ PAGES = {
             "path,level,name,id,code,7\n",
         ),
         after="head -c 24 nodes.csv; wc -l < nebraska.jsonl",
-        skipped=13,  # which tests/docs/test_importing.py runs
+        skipped=14,  # which tests/docs/test_importing.py runs
         warned="delimiter ;, guessed",
         files={
-            "stores.csv": ("csv", 9), "staedte.csv": ("csv", 10), "feed.csv": ("csv", 11),
-            "parents.csv": ("csv", 12), "codes.csv": ("csv", 13), "garden.csv": ("csv", 14),
-            "outline.txt": ("text", 16), "shop.json": ("text", 18),
+            "stores.csv": ("csv", 10), "staedte.csv": ("csv", 11), "feed.csv": ("csv", 12),
+            "places.csv": ("csv", 13), "named.csv": ("csv", 14), "menu.csv": ("csv", 15),
+            "parents.csv": ("csv", 16), "codes.csv": ("csv", 17), "garden.csv": ("csv", 18),
+            "outline.txt": ("text", 18), "shop.json": ("text", 21),
             "tree.json": ("json", 2),
-            "more.jsonl": ("json", 3), "moving.jsonl": ("json", 4), "taxonomy.txt": ("text", 19),
+            "more.jsonl": ("json", 3), "moving.jsonl": ("json", 4), "taxonomy.txt": ("text", 22),
         },
     ),
     "languages": Commands(

@@ -1,81 +1,177 @@
 """Cells of tables: their texts, as a person sees them, and the texts that mean no value or are numbers."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from functools import cached_property
 from typing import NamedTuple
 
 import orjson
 
 from store.errors import BadInput, shorten
+from store.model.attributes import NUMBERS, Attribute, Kind
 
 MAX_NAMED_COLUMNS = 40  # in a message
-EXAMPLES = ("1,234.56", "1.234,56", "1 234,56", "1'234.56")  # of number formats
+EXAMPLES = ("1,234.56", "1.234,56", "1 234,56", "1'234.56", "1,23,456.00")  # of number formats
+DATE_EXAMPLES = ("31.12.2026", "12/31/2026", "31/12/2026", "2026/12/31", "31-12-2026", "20261231")
 _SPACES = re.compile("[\u00a0\u2009\u202f]")  # narrow and no-break spaces, as programs write them between thousands
+_SIGNED = re.compile(r"([^\d\s]*)\s*(\d.*\d)\s*(\D*)", re.DOTALL)  # with a sign of currency before or after it
+_DATE_FORMATS = [f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd")] + ["%Y%m%d"]
+_CLOCK = re.compile(r"(?:(\d\d?)(:\d\d(?::\d\d(?:\.\d+)?)?)\s*(Z|[+-]\d\d:?\d\d)?)?")
 
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """A way to write numbers in text files, named by an example: one of `EXAMPLES`."""
+    """A way to write numbers in text files, named by an example: one of `EXAMPLES`, perhaps with a sign of currency
+    before or after it, such as `1.234,56 €`, which cells may have or not.
+    """
 
     example: str
 
     def __post_init__(self) -> None:
-        if self.example not in EXAMPLES:
+        if self._parts[1] not in EXAMPLES or "%" in self.example:
             written = " or ".join(f'"{example}"' for example in EXAMPLES)
-            raise BadInput(f'"{shorten(self.example)}" is not a format of numbers; use {written}.')
+            raise BadInput(
+                f'"{shorten(self.example)}" is not a format of numbers; use {written}, perhaps with a sign of currency,'
+                ' such as "$1,234.56".'
+            )
+
+    @cached_property
+    def _parts(self) -> tuple[str, str, str]:
+        """The example's sign of currency before the number, the number, and the sign after it."""
+        found = _SIGNED.fullmatch(_SPACES.sub(" ", self.example).strip())
+        return (found[1], found[2], found[3].strip()) if found else ("", "", "")
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        before, number, after = self._parts
+        group, point, is_indian = re.escape(number[1]), re.escape(number[-3]), number.count(",") > 1
+        above = f"[0-9]{{1,2}}({group}[0-9]{{2}})*" if is_indian else f"[0-9]{{1,3}}({group}[0-9]{{3}})*"
+        digits = f"(?P<number>({above}{group}[0-9]{{3}}|[0-9]+)({point}[0-9]+)?)"
+        signs = [f"({re.escape(sign)}\\s*)?" if sign else "" for sign in (before, after)]
+        return re.compile(f"(?P<sign>[+-]?){signs[0]}(?P<inner>[+-]?){digits}\\s*{signs[1]}")
 
     def plain(self, text: str) -> str:
         """A number with a decimal point and without thousands, such as 1234.56. Raises BadInput for any other text."""
-        thousands, decimal = self.example[1], self.example[5]
-        found = _SPACES.sub(" ", text.strip()) if thousands == " " else text.strip()
-        group, point = re.escape(thousands), re.escape(decimal)
-        if not re.fullmatch(rf"[+-]?([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]+)({point}[0-9]+)?", found):
+        _, number, after = self._parts
+        found = self._pattern.fullmatch(_SPACES.sub(" ", text.strip()) if number[1] == " " or after else text.strip())
+        if not found or (found["sign"] and found["inner"]):
             raise BadInput(f'"{shorten(text)}" is not a number like {self.example}.')
-        return found.replace(thousands, "").replace(decimal, ".")
+        plain = found["number"].replace(number[1], "").replace(number[-3], ".")
+        return f"{found['sign']}{found['inner']}{plain}"
+
+
+@dataclass(frozen=True)
+class DateFormat:
+    """A way to write dates in text files, named by an example, such as 31.12.2026."""
+
+    example: str
+
+    def __post_init__(self) -> None:
+        if not self._format:
+            raise BadInput(
+                f"--dates {shorten(self.example)} is no clear example of a date; write one with a year of four digits "
+                f"and a day above 12, such as {', '.join(DATE_EXAMPLES)}."
+            )
+
+    @cached_property
+    def _format(self) -> str:
+        """The only format that the example fits, empty where it fits several, or none."""
+        fitting = [one for one in _DATE_FORMATS if _iso(self.example, one)]
+        return fitting[0] if len(fitting) == 1 else ""
+
+    def plain(self, text: str) -> str:
+        """A date, perhaps with a time after it, as ISO 8601 has it. Raises BadInput for any other text."""
+        day, _, rest = text.strip().replace("T", " ", 1).partition(" ")
+        found, clock = _iso(day, self._format), _CLOCK.fullmatch(rest.strip())
+        if not found or not clock:
+            raise BadInput(f'"{shorten(text)}" is not a date like {self.example}.')
+        hour, minutes, offset = clock.groups("")
+        is_date = not (hour + minutes).strip("0:.") and not offset
+        return found if is_date else f"{found}T{hour.zfill(2)}{minutes}{offset}"
+
+
+def _iso(text: str, date_format: str) -> str:
+    try:
+        found = datetime.strptime(text, date_format).date().isoformat()
+    except ValueError:
+        return ""
+    return found if len(text) == 8 or date_format != "%Y%m%d" else ""
 
 
 @dataclass(frozen=True)
 class CellFormat:
-    """How cells are written: texts that mean no value, in all columns or in one, the format of numbers, and columns
-    whose empty cells have the value above, as merged cells have.
+    """How cells are written: texts that mean no value, in all columns or in one, the formats of numbers and of dates,
+    columns whose empty cells have the value above, as merged cells have, and the sign between the values of a list, by
+    column and for all others.
     """
 
     nulls: frozenset[str] = frozenset()
     nulls_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
     numbers: NumberFormat | None = None
     fill_down: frozenset[str] = frozenset()
+    dates: DateFormat | None = None
+    separators: Mapping[str, str] = field(default_factory=dict)
+    separator: str = ";"
 
     @classmethod
-    def of(cls, nulls: Sequence[str], numbers: str | None, fill_down: Sequence[str] = ()) -> "CellFormat":
-        """The format by texts such as `NULL` and `Population=NA`, and by an example of numbers. Raises BadInput."""
+    def of(
+        cls, nulls: Sequence[str], numbers: str | None, fill_down: Sequence[str] = (), dates: str | None = None,
+        separators: Sequence[str] = (),
+    ) -> "CellFormat":  # fmt: skip
+        """The format by texts such as `NULL` and `Population=NA`, by examples of numbers and dates, and by signs such
+        as `|` and `Tags=|`. Raises BadInput.
+        """
         everywhere = frozenset(null for null in nulls if "=" not in null)
         columns: dict[str, frozenset[str]] = {}
         for null in nulls:
             column, equals, text = null.partition("=")
             if equals:
                 columns[column] = columns.get(column, frozenset()) | {text}
-        return cls(everywhere, columns, NumberFormat(numbers) if numbers is not None else None, frozenset(fill_down))
+        pairs = [(column, sign) for column, _, sign in (one.rpartition("=") for one in separators) if column and sign]
+        signs = {one for one in separators if "=" not in one[1:-1]}
+        if len(signs) > 1 or "" in signs or len({column for column, _ in pairs}) + len(signs) < len(separators):
+            raise BadInput('--list-separator is one sign, such as "|", or one for a column, such as "Tags=|".')
+        found = NumberFormat(numbers) if numbers is not None else None
+        days = DateFormat(dates) if dates is not None else None
+        return cls(everywhere, columns, found, frozenset(fill_down), days, dict(pairs), next(iter(signs), ";"))
 
     def nulls_in(self, column: str) -> frozenset[str]:
         """The texts that mean no value in a column."""
         return self.nulls | self.nulls_of.get(column, frozenset())
 
-    def number(self, text: str) -> object:
-        """The number in a text, or what no attribute takes where it is written in another way."""
-        if self.numbers is None:
+    def value(self, text: str, attribute: Attribute, column: str) -> object:
+        """The value of a text for an attribute: a plain number or an ISO date, of several values a list of them, where
+        they are written otherwise; what no attribute takes where they are not written like the example.
+        """
+        own = self.dates if attribute.kind in (Kind.DATE, Kind.DATETIME) else None
+        example = self.numbers if attribute.kind in NUMBERS else own
+        sign = self.separators.get(column, self.separator)
+        if not attribute.many:
+            return _plain(text, example)
+        if text.startswith("[") or (example is None and sign == ";"):
             return text
-        try:
-            return self.numbers.plain(text)
-        except BadInput:
-            return _NotLike(text, self.numbers.example)
+        return [_plain(part.strip(), example) for part in text.split(sign) if part.strip()]
 
     def check(self, header: Sequence[str]) -> None:
         """Raise BadInput for a column of an option that is not in the header."""
-        for option, used_by in (("--null", self.nulls_of), ("--fill-down", self.fill_down)):
-            if unknown := {*used_by} - {*header}:
-                raise BadInput(f'The file has no column "{min(unknown)}" for {option}; it has {named(header)}.')
+        used = (("--null", self.nulls_of), ("--fill-down", self.fill_down), ("--list-separator", self.separators))
+        for option, used_by in used:
+            check_named(option, used_by, header)
+
+
+def check_named(option: str, columns: Iterable[str], header: Sequence[str]) -> None:
+    """Raise BadInput for a column of an option that is not in the header."""
+    if unknown := {*columns} - {*header}:
+        raise BadInput(f'The file has no column "{min(unknown)}" for {option}; it has {named(header)}.')
+
+
+def _plain(text: str, example: NumberFormat | DateFormat | None) -> object:
+    try:
+        return example.plain(text) if example else text
+    except BadInput:
+        return _NotLike(text, example.example if example else "")
 
 
 PLAIN = CellFormat()
@@ -83,7 +179,7 @@ PLAIN = CellFormat()
 
 @dataclass(frozen=True, repr=False)
 class _NotLike:
-    """A number that is not in the format of numbers, which no attribute takes."""
+    """A number or a date that is not written like the example, which no attribute takes."""
 
     text: str
     example: str

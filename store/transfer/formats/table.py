@@ -11,6 +11,7 @@ from typing import Any
 from store.errors import BadInput, quantity
 from store.transfer.formats.cells import named, text_of
 from store.transfer.formats.lines import MAX_LINE_BYTES, TOO_LONG
+from store.transfer.formats.skip import Skip
 from store.transfer.formats.source import RejectedRows, csv_line, free_name
 
 MAX_COLUMNS = 20_000  # of a table; Excel has 16,384
@@ -32,14 +33,14 @@ class Sample:
     read, and the others as texts, as wide as the header; and its first columns, without blanks.
     """
 
-    def __init__(self, header: Sequence[str], rows: Iterator[TableRow]) -> None:
+    def __init__(self, header: Sequence[str], rows: Iterator[TableRow], skip: Skip | None = None) -> None:
         self.header = header
         self.rows: list[TableRow] = []
         self.texts: list[Sequence[str]] = []
         size = 0
         for row in islice(rows, min(SAMPLE_ROWS, SAMPLE_CELLS // max(1, len(header)) + 1)):
             self.rows.append(row)
-            if row[2] is None:
+            if row[2] is None and not (skip and skip.has(row[1])):
                 self.texts.append(padded(row[1], len(header)))
                 size += sum(map(len, self.texts[-1]))
                 if size > SAMPLE_CHARACTERS:
@@ -67,7 +68,7 @@ class Table:
     JSON has its `values` as well, as they are in the file, and a document as a whole, where the rows of a table are
     those of its objects: `lists` are then the columns of lists of objects, and whether a list is one of `children`, or
     in another of its name. A text `is_text`: each of its lines is a row of one cell. It is `unclear` for this reason
-    what the rows of a sheet with groups are below.
+    what the rows of a sheet with groups are below. Samples and texts are without the rows of `skip`, others with them.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Table:
     lists: Mapping[str, bool] = field(default_factory=dict)
     is_text: bool = False
     unclear: str = ""
+    skip: Skip | None = None
 
     @cached_property
     def header(self) -> Sequence[str]:
@@ -96,7 +98,7 @@ class Table:
     @cached_property
     def sample(self) -> Sample:
         """The first rows, read once for all checks."""
-        return Sample(self.header, self.rows())
+        return Sample(self.header, self.rows(), self.skip)
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
@@ -125,7 +127,9 @@ class Table:
 
     def texts(self) -> Iterator[list[str]]:
         """The rows as texts, as wide as the header, without those that cannot be read."""
-        return (padded(cells, len(self.header)) for _, cells, reason, *_ in self.rows() if reason is None)
+        skip = self.skip
+        rows = (cells for _, cells, reason, *_ in self.rows() if reason is None and not (skip and skip.has(cells)))
+        return (padded(cells, len(self.header)) for cells in rows)
 
 
 def padded(cells: Sequence[object], width: int) -> list[str]:

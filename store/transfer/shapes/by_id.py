@@ -38,10 +38,12 @@ class ById(Shape):
         if self.is_table:
             self._read_columns(table.header)
         elif options.cells != PLAIN:
-            raise BadInput("--null and --numbers are for the cells of tables, not for JSON.")
+            raise BadInput("--null, --numbers, --dates and --list-separator are for the cells of tables, not for JSON.")
         else:
             self._values = {own.level: own for own in self.value_columns()}
-            self._used = {level: {*PLACE, self.column, *own.values} for level, own in self._values.items()}
+            self._used = {
+                level: {*PLACE, *self.unused, self.column, *own.values} for level, own in self._values.items()
+            }
 
     @classmethod
     def fits(cls, table: Table, options: RowOptions) -> bool:
@@ -59,26 +61,32 @@ class ById(Shape):
         self.rejected = self.table.rejected(JSON_REASON)
         self._index, self._nulls = header.index(self.column), self.given.cells.nulls_in(self.column)
         self._others = {n: index for index, n in enumerate(header) if n not in PLACE and n != self.column}
-        self._cells = PathCells(self.hierarchy, ["path", "level", *self._others], self.levels, self.given.cells)
+        self._cells = PathCells(
+            self.hierarchy, ["path", "level", *self._others], self.levels, self.given.cells, self.unused
+        )
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its id alone, and with its text."""
         if self.table.values is None:
             yield from super().read(rows)
             return
+        self.skip.start()
         for number, text, fields in self.table.values():
+            if isinstance(fields, dict) and self.skip.takes_object(fields):
+                continue
             if isinstance(fields, dict):
                 yield text, Row(number, (), [Part("", id=fields.get(self.column), attributes=fields)])
             else:
                 is_rejected = isinstance(fields, Rejection)
                 yield text, fields if is_rejected else Rejection(number, "The row is not a JSON object.")
+        self.check_fields()
 
     def row(self, number: int, cells: Sequence[object]) -> Row:
         cell, kind = cells[self._index], self._kind
         text = typed_text(cell, self.column, is_name=kind is Kind.TEXT, is_number=kind in NUMBERS).strip()
         value: object = None if text in self._nulls or not text else unquoted(text)
-        if value and kind in NUMBERS and isinstance(cell, str):
-            value = self.given.cells.number(text)
+        if value and self.attribute and isinstance(cell, str):
+            value = self.given.cells.value(str(value), self.attribute, self.column)
         return Row(number, (), [Part("", id=value, attributes={n: cells[one] for n, one in self._others.items()})])
 
     def _node_of(self, row: Row) -> AskedNodes:
@@ -100,7 +108,7 @@ class ById(Shape):
             if isinstance(found, Rejection):
                 return found
             return found._replace(path=path, parts=[part._replace(id=node_id) for part in found.parts], is_exact=True)
-        own, used = self._values.get(level), self._used.get(level, {*PLACE, self.column})
+        own, used = self._values.get(level), self._used.get(level, {*PLACE, *self.unused, self.column})
         fields = {name: value for name, value in given.items() if name not in used}
         if own:
             fields |= {name: given[column] for name, column in own.columns.items() if column in given}

@@ -1,8 +1,9 @@
 """Paths in a cell of a table, such as `Garden > Mowers`, also several of them: `Garden > Mowers | Gifts`."""
 
+import contextlib
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +17,8 @@ DASHES = (" - ", " – ", ";", ".")  # which keys may have, too, so that all of 
 SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
 ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|www\.|mailto:)", re.IGNORECASE)
 _FILE = re.compile(r".*/[^/]*\.\w{1,5}")
+MANY_PATHS = 8
+LEAF_FIRST = (" < ", " ← ", ", ", ",")  # signs of paths that may begin with the leaf, as addresses do
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
 
@@ -25,11 +28,13 @@ class CellPaths:
     """What separates the keys of a path in a cell, and several paths, if a cell has them. Raises BadInput for no text.
 
     Blanks around a separator do not belong to keys. One with a blank at a side, such as ` - `, needs blanks there. In a
-    key it is written after a backslash, or the whole key in quotes, as in a cell of CSV.
+    key it is written after a backslash, or the whole key in quotes, as in a cell of CSV. Paths that are reversed begin
+    with the leaf.
     """
 
     split: str
     each: str | None = None
+    is_reversed: bool = False
 
     def __post_init__(self) -> None:
         given = [text for text in (self.split, self.each) if text is not None]
@@ -67,6 +72,7 @@ class CellPaths:
             if end and self.each and end[0] == (self.each.strip() or self.each):
                 paths.append([])
         found = dict.fromkeys(tuple(path[not path[0] : len(path) - (not path[-1])]) for path in paths)
+        found = {path[::-1]: None for path in found} if self.is_reversed else found
         found.pop((), None)
         if not found:
             raise BadInput(f'"{shorten(cell)}" has no key.')
@@ -177,18 +183,62 @@ def paths_in_cells(values: Collection[str]) -> tuple[str, str, str] | None:
                 sign in part for value in values if each in value for part in value.split(each)
             ):
                 return example, sign, each
-    path = joined_path(values, are_roots=True)
+    path = joined_path(values, are_roots=True) or leaf_first_path(values)
     return (*path, "") if path else None
 
 
+def leaf_first_path(keys: Collection[str]) -> tuple[str, str] | None:
+    """The same as `joined_path` for paths that begin with the leaf, most of three parts or more.
+
+    One of them is the end of another, or they are names in a directory, such as `CN=Jo,O=Acme`, or many with few roots:
+    other texts have commas, too.
+    """
+    for sign in LEAF_FIRST:
+        paths = [key.split(sign) for key in keys if sign in key]
+        words = [path for path in paths if len(path) > 2 and all(any(map(str.isalpha, one)) for one in path[-2:])]
+        is_sure = any(sign.join(path[1:]) in keys for path in paths) or all(
+            "=" in one for path in paths for one in path
+        )
+        are_few = len(paths) >= MANY_PATHS and 4 * len({path[-1] for path in paths}) <= len(paths)
+        are_most = len(paths) >= 0.9 * len(keys) and 2 * len(words) >= len(keys)
+        if are_most and (is_sure or are_few) and begin_with_leaf(keys, CellPaths(sign)):
+            return max(keys, key=lambda key: key.count(sign)), sign
+    return None
+
+
+def begin_with_leaf(cells: Iterable[str], paths: CellPaths) -> bool:
+    """Whether paths share their ends and not their beginnings, such as `Omaha, Nebraska, US`.
+
+    With signs that stand between a parent and its child by custom, such as `>`, the ends of others must be whole paths.
+    """
+    known: set[tuple[str, ...]] = set()
+    for cell in filter(None, cells):
+        with contextlib.suppress(BadInput):
+            known.update(path for path in paths.read(cell) if all(path))
+    starts = {path[:end] for path in known for end in range(1, len(path) + 1)}
+    ends = {path[at:] for path in known for at in range(len(path))}
+    heads = sum(path[:-1] in known for path in known)
+    tails = sum(path[1:] in known for path in known)
+    if len(known) < (ENOUGH_ROWS if any(len(path) > 2 for path in known) else 2 * ENOUGH_ROWS) or heads > tails:
+        return False
+    total = sum(map(len, known))
+    is_downward = not {paths.split, paths.split.strip()}.isdisjoint(SURE_SEPARATORS)
+    most = 0.9 if len(starts) == total else 0.8
+    return 10 * len(starts) >= 6 * total and len(ends) < most * len(starts) and (tails > 0 or not is_downward)
+
+
 def see_paths(
-    hierarchy: Hierarchy, place: str, path: Sequence[str], level: str, column: str, *, is_text: bool = False
-) -> None:
+    hierarchy: Hierarchy, place: str, path: Sequence[str], level: str, column: str, values: Iterable[str],
+    *, is_text: bool = False,
+) -> None:  # fmt: skip
     """Raise Doubt for whole paths in a column, or in the lines of a text, which is read as a table of one column."""
     example, sign, *each = path
     options = "--format csv --delimiter tab --quote none --columns path".split() if is_text else []
+    readings = [options]
     if column and (nested := nested_level(hierarchy)):
         split = f'{column} split "{sign}"' + (f' each "{each[0]}"' if any(each) else "")
         options += ["--level", f"{nested.name.lower()}={split}"]
+        if begin_with_leaf(values, CellPaths(sign, each[0] or None if each else None)):
+            readings.insert(0, [*options[:-1], f"{options[-1]} reversed"])
     seen = f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs'
-    raise shape_doubt(seen, options, other="write / between the keys of a path")
+    raise shape_doubt(seen, *readings, other="write / between the keys of a path")

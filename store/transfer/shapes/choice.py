@@ -7,11 +7,12 @@ from functools import partial
 
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
+from store.transfer.formats.cells import check_named
 from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Table
-from store.transfer.rows import Rejection, Row
+from store.transfer.rows import IN_FILE, Rejection, Row
 from store.transfer.shapes.by_id import ById
-from store.transfer.shapes.cell_paths import ADDRESS, joined_path, see_paths
+from store.transfer.shapes.cell_paths import ADDRESS, joined_path, leaf_first_path, see_paths
 from store.transfer.shapes.doubts import Look, check_header, mojibake
 from store.transfer.shapes.levels import Levels
 from store.transfer.shapes.links import Links
@@ -70,6 +71,14 @@ def shape_of(hierarchy: Hierarchy, table: Table, options: RowOptions) -> Shape:
     shape = next(one for one in SHAPES if one.fits(table, options))
     if (table.document or (table.values and not options.tree)) and shape not in (ById, Nested, JsonLines):
         see_nested(hierarchy, table, options)
+    column = () if options.order in (None, IN_FILE) else (options.order,)
+    if table.is_text and (column or options.skip.values):
+        raise BadInput("--skip and --order COLUMN need columns, and a text has none; --order file takes its order.")
+    if shape not in (Nested, JsonLines, *((ById,) if table.values else ())):
+        check_named("--order", column, table.header)
+        options.skip.check(table.header)
+        table.skip = options.skip if options.skip.values else None
+        vars(table).pop("sample", None)
     return shape(hierarchy, table, options)
 
 
@@ -167,12 +176,13 @@ def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection
     for level, (column, keys) in levels.items():
         place = f'Column "{column}" of {source}' if column else source
         if damaged := mojibake(keys):
-            raise Doubt(
-                Guess.ENCODING, f'{place} has broken characters, such as "{shorten(damaged)}"', other="mend the file"
-            )
-        if column not in of_paths and (path := joined_path(keys, are_roots=is_flat, are_files=is_flat)):
+            said = f'{place} has broken characters, such as "{shorten(damaged)}"'
+            raise Doubt(Guess.ENCODING, said, other="mend the file")
+        path = joined_path(keys, are_roots=is_flat, are_files=is_flat) or (leaf_first_path(keys) if is_flat else None)
+        if column not in of_paths and path:
             is_text = shape is not None and shape.table.is_text
-            see_paths(hierarchy, place, path, level, column or (shape.path_column if shape else ""), is_text=is_text)
+            own = column or (shape.path_column if shape else "")
+            see_paths(hierarchy, place, path, level, own, keys, is_text=is_text)
     if is_flat or (has_columns and not of_paths):  # paths are written as they are meant, unless all are roots
         codes = [code for code in codes if not ADDRESS.match(code)]
         for other in SHAPES:

@@ -3,12 +3,13 @@ with levels and attributes, and the parts of nodes in their cells.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 from store.errors import BadInput, quantity
-from store.model.attributes import Attribute, Kind
+from store.model.attributes import NUMBERS, Attribute, Kind
 from store.model.hierarchy import Hierarchy, Level
 from store.model.names import NAMES, canonical_language
 from store.transfer.formats.cells import PLAIN, CellFormat, fold, named, text_of, typed_text
@@ -16,10 +17,9 @@ from store.transfer.formats.table import Table
 from store.transfer.rows import NOTHING, Part
 from store.transfer.shapes.cell_paths import CellPaths
 
-NUMERIC = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DECIMAL})
 OPTIONS = ("--level", "--name", "--id", "--attr", "--fold-case", "--name-in")  # in the order of `ColumnOptions`
 _PATHS = re.compile(
-    r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(?:\s+each\s+("[^"]*"|'[^']*'))?""", re.DOTALL
+    r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(\s+reversed)?(?:\s+each\s+("[^"]*"|'[^']*'))?(\s+reversed)?""", re.DOTALL
 )  # of a column of paths
 _TARGETS = {"--attr": ("attribute", 'store.street="Column"'), "--name-in": ("language", 'city.de="Column"')}
 
@@ -35,9 +35,10 @@ class LevelColumns:
     """The names of the columns of one level: for its key, and optionally for name, id and attributes, and for names in
     other languages by language tag.
 
-    With `paths` the key's column has whole paths of nodes of this level, and the values are those of the last ones.
-    With `fold`, siblings that differ in case only are one node, written as the first of them. `numeric` are the
-    attributes that are numbers. Nothing of it changes once rows are read.
+    With `paths` the key's column has whole paths of nodes of this level, whose first ones are of the levels `above`,
+    and the values are those of the last ones. With `fold`, siblings that differ in case only are one node, written as
+    the first of them. `formatted` are the attributes that are numbers, dates or lists. Nothing of it changes once rows
+    are read.
     """
 
     level: str
@@ -47,8 +48,9 @@ class LevelColumns:
     attributes: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     fold: bool = False
-    numeric: frozenset[str] = frozenset()
+    formatted: Mapping[str, Attribute] = field(default_factory=dict)
     paths: CellPaths | None = None
+    above: Sequence[str] = ()
 
     @cached_property
     def constant_part(self) -> Part | None:
@@ -114,12 +116,13 @@ class ColumnOptions:
 
 def is_number(attribute: Attribute | None) -> bool:
     """Whether the values of an attribute are numbers."""
-    return attribute is not None and attribute.kind in NUMERIC
+    return attribute is not None and attribute.kind in NUMBERS
 
 
-def numeric(level: Level) -> frozenset[str]:
-    """The attributes of a level that are numbers."""
-    return frozenset(name for name, attribute in level.attributes.items() if is_number(attribute))
+def formatted(level: Level) -> Mapping[str, Attribute]:
+    """The attributes of a level that are numbers, dates or lists, which a format of cells concerns."""
+    kinds = {*NUMBERS, Kind.DATE, Kind.DATETIME}
+    return {name: one for name, one in level.attributes.items() if one.many or one.kind in kinds}
 
 
 class LevelCells:
@@ -165,20 +168,20 @@ class LevelCells:
         """The part of a node with this name."""
         attributes: dict[str, object] = {}
         for attribute, column in level.attributes.items():
-            is_numeric = attribute in level.numeric
-            attributes[attribute] = self._number(cells, column) if is_numeric else self.value(cells, column)
+            kind = level.formatted.get(attribute)
+            attributes[attribute] = self._formatted(cells, column, kind) if kind else self.value(cells, column)
         if level.names:
             attributes[NAMES] = {language: self.value(cells, column) for language, column in level.names.items()}
         node_id = self.value(cells, level.id)
         return Part(level.level, name, node_id, attributes or NOTHING, columns=level.columns)
 
-    def _number(self, cells: Sequence[object], column: str) -> object:
+    def _formatted(self, cells: Sequence[object], column: str, attribute: Attribute) -> object:
         index = self.index[column]
         cell = cells[index]
-        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_number=True)
+        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_number=is_number(attribute))
         if not text or text in self._nulls[index]:
             return None
-        return self._format.number(text) if isinstance(cell, str) else text
+        return self._format.value(text, attribute, column) if isinstance(cell, str) else text
 
 
 def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
@@ -273,18 +276,20 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
     """The columns of `--level`; each level must be allowed below an earlier one, as in the rows."""
     found = [LevelColumns(name, "") for name in dict.fromkeys(in_keys)]
     for option in options:
-        name, column, paths = level_column(option)
-        level = hierarchy.level(name)
-        before = [one.level for one in found]
-        above = {*before[before.index(level.name) :]} if level.name in before else {None, *before}
-        if paths is not None and level.name not in level.under:
-            raise BadInput(f"--level {name} has paths, but a {level.name} may not stand under a {level.name}.")
-        if not level.under & above:
-            places = ", ".join(sorted(above or "the root" for above in level.under))
-            raise BadInput(f"--level {name} is in the wrong position: {level.name} is allowed under {places}.")
+        given, column, paths = level_column(option)
+        *names, name = given.split(",")
+        if names and not paths:
+            raise BadInput(f'--level {given} names several levels, as of paths; add split " > " after the column.')
+        leading, level = [hierarchy.level(one.strip()) for one in names], hierarchy.level(name.strip())
+        before = [level for one in found for level in (*one.above, one.level)]
+        for upper, lower in pairwise([*leading, level] if leading else [level, level] if paths else []):
+            if upper.name not in lower.under:
+                raise BadInput(f"--level {given} has paths, but a {lower.name} may not stand under a {upper.name}.")
+        _check_place(given, (leading or [level])[0], before)
         if any(one.key == column and one.level == level.name for one in found):
             raise BadInput(f'--level {name} has the column "{column}" twice; name each of its columns once.')
-        found.append(LevelColumns(level.name, column, numeric=numeric(level), paths=paths))
+        above = tuple([one.name for one in leading])
+        found.append(LevelColumns(level.name, column, formatted=formatted(level), paths=paths, above=above))
     if not found:
         roots = [level.name for level in hierarchy.levels.values() if level.may_be_root]
         raise NoLevels(
@@ -294,13 +299,22 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
     return found
 
 
+def _check_place(option: str, level: Level, before: Sequence[str]) -> None:
+    above = {*before[before.index(level.name) :]} if level.name in before else {None, *before}
+    if not level.under & above:
+        places = ", ".join(sorted(above or "the root" for above in level.under))
+        raise BadInput(f"--level {option} is in the wrong position: {level.name} is allowed under {places}.")
+
+
 def level_column(option: str) -> tuple[str, str, CellPaths | None]:
-    """The level, the column, and how this one has paths, of `level=column` or `level=column split " > " each "|"`."""
+    """The level, the column, and how this one has paths, of `level=column` or `level=column split " > " each "|"`; the
+    levels of paths may be several, with commas.
+    """
     name, column = _split("--level", option)
     if not (match := _PATHS.fullmatch(column)):
         return name, column, None
-    column, split, each = match.groups()
-    return name, column, CellPaths(split[1:-1], each and each[1:-1])
+    column, split, _, each, _ = match.groups()
+    return name, column, CellPaths(split[1:-1], each and each[1:-1], is_reversed=bool(match[3] or match[5]))
 
 
 def _split(option: str, value: str) -> tuple[str, str]:

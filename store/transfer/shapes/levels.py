@@ -13,7 +13,7 @@ from store.transfer.formats.cells import fold, named
 from store.transfer.formats.source import REASON, Guess
 from store.transfer.formats.table import Sample, Table
 from store.transfer.rows import Part, Rejection, Row
-from store.transfer.shapes.cell_paths import CellPaths, paths_in_cells, see_paths
+from store.transfer.shapes.cell_paths import CellPaths, begin_with_leaf, paths_in_cells, see_paths
 from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, check_columns, columns, match_columns
 from store.transfer.shapes.doubts import Look, nested_level, shape_doubt
 from store.transfer.shapes.groups import check_groups
@@ -153,15 +153,28 @@ class Levels(Shape):
     def _add(self, row: _Nodes, cells: Sequence[object], level: LevelColumns, path: Sequence[str]) -> None:
         """Add nodes of a level below one another to a row; the values are those of the last one."""
         *above, key = path
-        name = self._cells.value(cells, level.name)
-        for one in above:
+        name, levels = self._cells.value(cells, level.name), [*level.above, *[level.level] * len(path)]
+        if level.above and len(path) > len(level.above) + 1 and not self._nests(level.level):
+            raise BadInput(
+                f'Column "{level.key}": "{shorten("/".join(path))}" has {len(path)} keys, and its levels are '
+                f"{', '.join([*level.above, level.level])}."
+            )
+        for one, place in zip(above, levels, strict=False):
             row.path.append(self._folded(tuple(row.path), one, None)[0] if level.fold else one)
-            row.parts.append(Part(level.level))
+            row.parts.append(Part(place))
         if level.fold:
             key, name = self._folded(tuple(row.path), key, name)
         row.path.append(key)
-        row.parts.append(level.constant_part or self._cells.part(cells, level, name))
         row.columns.extend([level.key] * len(path))
+        if len(path) > len(level.above):
+            row.parts.append(level.constant_part or self._cells.part(cells, level, name))
+        elif used := next((column for column in level.values if self._cells.shows(cells, column)), None):
+            raise BadInput(f'Column "{used}" has a value, but the path in "{level.key}" has no {level.level}.')
+        else:
+            row.parts.append(Part(levels[len(above)]))
+
+    def _nests(self, level: str) -> bool:
+        return level in self.hierarchy.levels[level].under
 
     def _layout(self, cells: Sequence[object]) -> list[LevelColumns]:
         """The columns of the levels, where one column is given for several: it is that of the deepest in the row."""
@@ -194,13 +207,27 @@ class Levels(Shape):
         if Guess.SHAPE not in self.given.taken:
             if not any(level.paths for level in self.levels):
                 see(look)
+            self._check_paths(look)
             check_groups(self, look)
+
+    def _check_paths(self, look: Look) -> None:
+        """Raise Doubt for paths that begin with the leaf."""
+        given = self.given.columns.levels
+        for place, level in enumerate(self.levels):
+            paths = level.paths
+            if paths and not paths.is_reversed and begin_with_leaf(look.sample.column(level.key), paths):
+                options = [*given[:place], f"{given[place]} reversed", *given[place + 1 :]]
+                raise shape_doubt(
+                    f'Column "{shorten(level.key)}" of {look.source} has paths that begin with the leaf: their ends '
+                    "repeat, and their beginnings do not",
+                    [word for option in options for word in ("--level", option)],
+                )
 
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
         level = nested_level(look.hierarchy)
         if not look.keys and level and (path := paths_in_cells({*values} - {""})):
-            see_paths(look.hierarchy, place, path, level.name, column)
+            see_paths(look.hierarchy, place, path, level.name, column, values)
 
     @classmethod
     def see_chain(cls, look: Look) -> None:

@@ -41,6 +41,9 @@ class _Parent(NamedTuple):
         return shorten("/".join(map(str, self.path)), 200) or "the root"
 
 
+_SKIPPED = _Parent([], None, 0)  # of what is below a skipped node
+
+
 class Nested(Shape):
     """The nodes of trees such as `{"key": "US", "level": "COUNTRY", "name": …, "children": […]}`, as rows.
 
@@ -98,7 +101,8 @@ class Nested(Shape):
         given = self.given.columns
         if self.given.cells != PLAIN or given.case_insensitive:
             raise BadInput(
-                "--null, --numbers, --fill-down and --fold-case are for tables, and --tree-by children is none."
+                "--null, --numbers, --dates, --list-separator, --fill-down and --fold-case are for tables, and "
+                "--tree-by children is none."
             )
         lists = {column: self.hierarchy.level(name).name for name, column, _ in map(level_column, given.levels)}
         if unknown := lists.keys() - {*self.children}:
@@ -168,6 +172,7 @@ class Nested(Shape):
         """The nodes, parents first, each with its line of JSON. What lies below a rejected one is rejected as well."""
         ids: dict[tuple[str, ...], tuple[object, int]] = {}  # of nodes by their paths, with their rows
         number = 0
+        self.skip.start()
         for line, root in self._roots():
             if isinstance(root, Rejection):
                 number += 1
@@ -179,6 +184,13 @@ class Nested(Shape):
                 number += 1
                 fields = dict(node) if isinstance(node, dict) else {self._key or self._name: node}
                 children = [*self._children(fields)]
+                if parent is _SKIPPED or self.skip.takes_object(fields):
+                    self.skip.below += parent is _SKIPPED
+                    waiting += [(_SKIPPED, name, child) for name, child in reversed(children)]
+                    continue
+                given = dict(fields)
+                for name in self.unused if self._is_own else ():
+                    fields.pop(name, None)
                 row = (self._own_row if self._is_own else self._other_row)(number, parent, place, fields)
                 if isinstance(row, Row) and (node_id := row.parts[0].id) is not None:
                     first_id, first = ids.setdefault(tuple(map(str, row.path)), (node_id, number))
@@ -188,6 +200,7 @@ class Nested(Shape):
                         row = Rejection(
                             number, f"{shorten('/'.join(map(str, row.path)))} {said}; give each a key of its own."
                         )
+                row = self.ordered(row, given)
                 yield line_of(row) if isinstance(row, Row) and not self._is_own else json_text(fields), row
                 if isinstance(row, Row):
                     path, label, rejected = row.path, row.parts[0].level, 0
@@ -197,6 +210,7 @@ class Nested(Shape):
                 path = path if isinstance(path, list | tuple) else [path]
                 below = _Parent([*path], level.name if level else None, rejected)
                 waiting += [(below, name, child) for name, child in reversed(children)]
+        self.check_fields()
 
     def _taken(self, fields: dict[str, Any], name: str) -> Any:
         """Nodes, taken out of fields, as a list, those of an object by their keys; anything else as it is."""
@@ -256,6 +270,7 @@ class Nested(Shape):
         own = self._columns[level]
         given = {"name": self._name, "id": self._id, **own.columns}
         values = {what: rest[name] for what, name in given.items() if name in rest}
+        rest = {name: value for name, value in rest.items() if name not in self.unused}
         if own.names:
             values[NAMES] = {language: rest.get(column) for language, column in own.names.items()}
         for used in (of_key, *given.values(), *own.names.values()):

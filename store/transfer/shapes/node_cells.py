@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from store.errors import BadInput, shell_words, shorten
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.cells import fold, named
+from store.transfer.formats.cells import fold, named, text_of
 from store.transfer.formats.source import csv_line
 from store.transfer.formats.table import Table
-from store.transfer.rows import NOTHING, Part
-from store.transfer.shapes.columns import LevelCells, LevelColumns, check_columns, columns, numeric
+from store.transfer.rows import IN_FILE, NOTHING, Part
+from store.transfer.shapes.columns import LevelCells, LevelColumns, check_columns, columns, formatted
 from store.transfer.shapes.shape import RowOptions, TreeBy
 
 
@@ -38,8 +38,11 @@ class NodeCells(LevelCells):
         self._name_columns = [*dict.fromkeys(own.name for own in self.levels if own.name)]
         values = {column: name for own in self.levels for name, column in own.columns.items()}
         self._values = values | {column: column for own in self.levels for column in own.names.values()}
-        self._kept = frozenset(self.index[column] for column in self._values)
-        others = [column for column in table.header if column and column not in {*tree.columns, *self._values}]
+        self._order = None if options.order in (None, IN_FILE) else self.index[options.order]
+        self._kept = frozenset([*(self.index[column] for column in self._values), self._order])
+        others = [
+            column for column in table.header if column and column not in {*tree.columns, *self._values, options.order}
+        ]
         self.guesses = [f"columns not imported: {named(others)}."] if others else []
 
     def kept(self, cells: Sequence[object]) -> list[object]:
@@ -78,8 +81,9 @@ class NodeCells(LevelCells):
         }
         columns = {**own.columns, "id": own.id or self._id_column}
         return part._replace(
-            id=node_id or part.id, attributes={**others, **part.attributes} or NOTHING, columns=columns
-        )
+            id=node_id or part.id, attributes={**others, **part.attributes} or NOTHING, columns=columns,
+            rank=None if self._order is None else text_of(cells[self._order]).strip() or None,
+        )  # fmt: skip
 
 
 def _columns(
@@ -106,5 +110,5 @@ def _columns(
         node_id = own.id or (None if "id" in tree.parts else called(f"{word}id", "id"))
         name = own.name or title or called(f"{word}name", "name")
         attributes |= own.attributes
-        found.append(replace(own, name=name, id=node_id, attributes=attributes, numeric=numeric(level)))
+        found.append(replace(own, name=name, id=node_id, attributes=attributes, formatted=formatted(level)))
     return found

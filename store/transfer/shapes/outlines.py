@@ -166,7 +166,7 @@ class Outline(Shape):
         "depth": TreeParts(("depth",), ("key", "level", "name")),
     }
     needs_order = True
-    has_lists = True
+    has_lists = skips_below = True
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)
@@ -207,12 +207,14 @@ class Outline(Shape):
         if is_markdown and any(_MARKDOWN_MARK.match(str(row[1][0])) for row in self.table.sample.rows):
             self._indents.kinds.add("heading")
         self._path, self._levels_above = list[str](), list[str]()
+        self._skipped = MAX_SEGMENTS  # the depth of a skipped row, while rows are below it
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, without a path where all are empty; raises BadInput where its place is not clear."""
         if not any(text_of(cell).strip() for cell in cells):
             return Row(number, (), ())
-        level = self._cells.level_of(cells)
+        is_skipped = self.skip.takes(cells)
+        level = None if is_skipped else self._cells.level_of(cells)
         if self._indent is not None:
             cell = cells[self._cells.index[self._indent]]
             typed_text(cell, self._indent, is_name=True)
@@ -234,6 +236,12 @@ class Outline(Shape):
             if self._depth:
                 way = f"write {self._numbers[self._numbers.index(self._base) + len(self._path)]} as its depth"
             raise BadInput(f"it is deeper by more than one than the row before it; write a row between them, or {way}")
+        if is_skipped or depth > self._skipped:
+            self.skip.below += depth > self._skipped and not is_skipped
+            self._skipped, self._deepest = min(depth, self._skipped), max(self._deepest, depth)
+            self._path[depth:] = [key]
+            return Row(number, (), ())
+        self._skipped = MAX_SEGMENTS
         if level is None:
             level, reason = level_below(self.hierarchy, self._levels_above[depth - 1] if depth else None)
             if reason:

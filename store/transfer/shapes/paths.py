@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import orjson
@@ -45,12 +45,15 @@ class JsonLines(Shape):
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its line."""
+        self.skip.start()
         for number, text, fields in self.table.values() if self.table.values else ():
             if isinstance(fields, Rejection):
                 yield text, fields
-            else:
+            elif not self.skip.takes_object(fields):
                 is_exported = tuple(fields)[: len(FIXED)] == FIXED and isinstance(fields["path"], list)
-                yield text, row_of(number, fields, is_exact=is_exported)
+                used = {name: one for name, one in fields.items() if name not in self.unused} if self.unused else fields
+                yield text, self.ordered(row_of(number, used, is_exact=is_exported), fields)
+        self.check_fields()
 
 
 class PathCells:
@@ -63,7 +66,7 @@ class PathCells:
 
     def __init__(
         self, hierarchy: Hierarchy, header: Sequence[str], columns: Sequence[LevelColumns] = (),
-        cell_format: CellFormat = PLAIN,
+        cell_format: CellFormat = PLAIN, unused: Collection[str] = (),
     ) -> None:  # fmt: skip
         check_table(header, columns)
         cell_format.check(header)
@@ -72,7 +75,8 @@ class PathCells:
         self._hierarchy = hierarchy
         self._header = header
         self._columns = {own.level: own for own in columns}
-        self._taken = {own.level: {*own.values} for own in columns}
+        self._taken = {own.level: {*own.values, *unused} for own in columns}
+        self._unused = {*unused}
         self.is_export = [name for name in header if not name.startswith(JSON_REASON)] == path_header(hierarchy)
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
@@ -81,7 +85,7 @@ class PathCells:
         typed = dict(zip(self._header, cells, strict=True))
         path, level_name = (typed_text(typed[name], name, is_name=True).strip() for name in ("path", "level"))
         level = self._hierarchy.find(level_name)
-        taken = self._taken.get(level.name, ()) if level else ()
+        taken = self._taken.get(level.name, self._unused) if level else self._unused
         for name, cell in typed.items():
             if name.startswith(JSON_REASON) or name in taken:
                 continue
@@ -93,11 +97,11 @@ class PathCells:
                 except orjson.JSONDecodeError as error:
                     raise BadInput(f'Column "{name}": {shorten(text)} is not valid JSON: {error}.') from error
             elif text or attribute is not None:
-                fields[name] = self._value(text, cell, attribute)
+                fields[name] = self._value(text, cell, attribute, name)
         if level and (own := self._columns.get(level.name)):
             for name, column in own.columns.items():
                 cell, attribute = typed[column], level.attribute(name)
-                fields[name] = self._value(self._text(cell, column, name, attribute), cell, attribute) or None
+                fields[name] = self._value(self._text(cell, column, name, attribute), cell, attribute, column) or None
             if own.names:
                 names = own.names.items()
                 fields[NAMES] = {language: self._text(typed[one], one, "name", None) or None for language, one in names}
@@ -112,10 +116,10 @@ class PathCells:
             text = typed_text(cell, column, is_name=name in FIXED, is_number=is_number(attribute))
         return "" if column in self._nulls and text.strip() in self._nulls[column] else text
 
-    def _value(self, text: str, cell: object, attribute: Attribute | None) -> object:
+    def _value(self, text: str, cell: object, attribute: Attribute | None, column: str) -> object:
         """The value of a text, None for no value."""
-        if text and is_number(attribute) and isinstance(cell, str):
-            return self._format.number(unquoted(text))
+        if text and attribute and isinstance(cell, str):
+            return self._format.value(unquoted(text), attribute, column)
         return unquoted(text) if text else None
 
 
@@ -127,7 +131,7 @@ class Paths(Shape):
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)
         self.levels, self.rejected = self.value_columns(), table.rejected(JSON_REASON)
-        self._cells = PathCells(hierarchy, table.header, self.levels, options.cells)
+        self._cells = PathCells(hierarchy, table.header, self.levels, options.cells, self.unused)
         self.is_export = [*table.header] == path_header(hierarchy)
 
     @classmethod
@@ -163,7 +167,7 @@ def named_columns(shape: Shape, ids: Iterable[str]) -> list[str]:
 
 def check_places(shape: Shape, look: Look) -> None:
     """Raise BadInput for a column with values that has no place, unless those are ignored."""
-    known = shape.places()
+    known = {*shape.places(), *shape.unused}
     for column in look.sample.header if not shape.given.ignore_unknown else ():
         if column not in known and not column.startswith(JSON_REASON) and any(look.sample.column(column)):
             level = next(iter(shape.hierarchy.levels)).lower()

@@ -5,16 +5,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
-from store.errors import BadInput
+from store.errors import BadInput, shorten
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
+from store.model.names import NAMES
 from store.transfer.formats.cells import PLAIN, CellFormat, text_of
+from store.transfer.formats.skip import Skip, inner
 from store.transfer.formats.source import REJECTED_JSON, Guess, RejectedRows
 from store.transfer.formats.table import SAMPLE_CHARACTERS, SAMPLE_ROWS, Table, TableRow, fitted
-from store.transfer.rows import NodesOf, Rejection, Row, TextRows
+from store.transfer.rows import IN_FILE, NodesOf, Rejection, Row, TextRows
 from store.transfer.shapes.columns import ColumnOptions, LevelColumns, columns
 from store.transfer.shapes.doubts import Look
 from store.transfer.shapes.parent_tree import ParentTree
+
+_OF_NODES = frozenset(("path", "key", "level", "name", "id", NAMES, "rank", "undefined"))  # fields of any node
 
 
 class TreeParts(NamedTuple):
@@ -55,7 +59,8 @@ class TreeBy:
 class RowOptions:
     """What a command says about the rows of a file, and the guesses that are `taken` without a doubt.
 
-    `by_id` is the column of ids by which rows name stored nodes, or of values of the unique attribute `by_value`.
+    `by_id` is the column of ids by which rows name stored nodes, or of values of the unique attribute `by_value`. Rows
+    of `skip` are left out. `order` is the column by which siblings are in order, or `IN_FILE`.
     """
 
     columns: ColumnOptions = field(default_factory=ColumnOptions)
@@ -65,19 +70,22 @@ class RowOptions:
     taken: Collection[Guess] = ()
     ignore_unknown: bool = False
     by_value: Attribute | None = None
+    skip: Skip = field(default_factory=Skip)
+    order: str | None = None
 
 
 class Shape:
     """The rows of a table, read as one shape: a path and the content of a node in each.
 
     `trees` are the parts of `--tree-by` by the part that names the shape; one that `needs_order` is told by the order
-    of rows, which items of a table do not have. `levels` are the columns of levels, `options`
-    those with what follows from the names of the columns, which `guesses` say. With a `tree` rows name their parents
-    and get their paths from it; with `by_id` they name stored nodes. Rejected rows are written as `rejected`. A shape
-    that `is_table` reads cells of columns, another one lines of text or objects. Paths that are lists of keys are meant
-    so where it `has_lists`; other ones are in the `path_column`, if they are in one. A file that `is_export` is not
-    checked.
-    A constructor raises BadInput for options that the shape does not take, and for columns that are not there.
+    of rows, which items of a table do not have. `levels` are the columns of levels, `options` those with what follows
+    from the names of the columns, which `guesses` say. With a `tree` rows name their parents and get their paths from
+    it; with `by_id` they name stored nodes. Rejected rows are written as `rejected`. A shape that `is_table` reads
+    cells of columns, another one lines of text or objects. Paths that are lists of keys are meant so where it
+    `has_lists`; other ones are in the `path_column`, if they are in one. A file that `is_export` is not checked. A
+    shape that `skips_below` leaves skipped rows out itself, with what is below them. Columns that are only for `--skip`
+    and `--order` are `unused`. A constructor raises BadInput for options that the shape does not take, and for columns
+    that are not there.
     """
 
     trees: ClassVar[Mapping[str, TreeParts]] = {}
@@ -91,10 +99,15 @@ class Shape:
     has_lists = False
     path_column = ""
     is_export = False
+    skips_below = False
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         self.hierarchy, self.table, self.given = hierarchy, table, options
-        self.options = options.columns
+        self.options, self.skip = options.columns, options.skip
+        self.order_column = None if options.order == IN_FILE else options.order
+        given = self.skip.columns | ({self.order_column} if self.order_column else set())
+        self._has_order = False
+        self.unused = given.difference(_OF_NODES, *(level.attributes for level in hierarchy.levels.values()))
 
     @classmethod
     def fits(cls, table: Table, options: RowOptions) -> bool:
@@ -107,8 +120,11 @@ class Shape:
 
         Raises BadInput and Doubt for what is wrong with the table as a whole.
         """
-        table, width = self.table, len(self.table.header)
+        table, width, skip = self.table, len(self.table.header), self.skip
+        at = table.header.index(self.order_column) if self.order_column else -1
+        skip.start()
         self.start()
+        skips = bool(skip.values) and not self.skips_below
         for number, cells, reason, text, place in table.rows() if rows is None else rows:
             if reason is None and not any(cells) and all(cell in (None, "") for cell in cells):
                 continue
@@ -118,12 +134,30 @@ class Shape:
                 fitting = cells if len(cells) == width else fitted(cells, width)
                 cells = self.filled(fitting)
                 text = text if cells is fitting else None
+                if skips and skip.takes(cells):
+                    continue
                 row = self.row(number, cells)
+                row = row if at < 0 else ordered(row, cells[at])
             except BadInput as error:
                 row = Rejection(number, str(error), own=self.own_of(cells))
             if place and isinstance(row, Rejection):
                 row = row._replace(reason=place + row.reason)
             yield table.line(map(text_of, cells)) if text is None else text, row
+
+    def ordered(self, row: Row | Rejection, fields: Mapping[str, object]) -> Row | Rejection:
+        """The row of an object of JSON, whose node comes among its siblings by a field, if one is given."""
+        if self.order_column:
+            found = inner(fields, self.order_column)
+            self._has_order = self._has_order or found is not None
+            row = ordered(row, found)
+        return row
+
+    def check_fields(self) -> None:
+        """Raise BadInput for a field of `--skip` or `--order` that no object had, once all are read."""
+        missing = [(column, "--skip") for column in sorted(self.skip.missing)]
+        missing += [(self.order_column, "--order")] if self.order_column and not self._has_order else []
+        for column, option in missing:
+            raise BadInput(f'No row of {self.table.name} has "{shorten(column)}" of {option}.')
 
     def start(self) -> None:
         """Forget former rows, before rows are read."""
@@ -194,8 +228,8 @@ class Shape:
         """Raise BadInput for options that only tables have."""
         if any(self.given.columns.pairs()) or self.given.cells != PLAIN:
             raise BadInput(
-                "--level, --name, --name-in, --id, --attr, --fold-case, --fill-down, --null and --numbers need a "
-                "table: CSV, Excel, Parquet, GeoJSON, or a list of objects in a JSON document."
+                "--level, --name, --name-in, --id, --attr, --fold-case, --fill-down, --null, --numbers, --dates and "
+                "--list-separator need a table: CSV, Excel, Parquet, GeoJSON, or a list of objects in a JSON document."
             )
 
     @classmethod
@@ -209,3 +243,13 @@ class Shape:
     @classmethod
     def see_keys(cls, source: str, roots: Sequence[str], codes: Collection[str], *, are_flat: bool) -> None:
         """The same for the first keys of rows and the codes of these; rows that `are_flat` have no key below."""
+
+
+def ordered(row: Row | Rejection, value: object) -> Row | Rejection:
+    """The row, whose nodes come among their siblings by a value."""
+    if isinstance(row, Rejection):
+        return row
+    text = text_of(value).strip() or None
+    rows = [one._replace(parts=[*one.parts[:-1], one.parts[-1]._replace(rank=text)]) for one in row.others]
+    parts = [*row.parts[:-1], row.parts[-1]._replace(rank=text)] if row.parts else row.parts
+    return row._replace(parts=parts, others=rows)

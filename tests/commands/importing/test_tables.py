@@ -321,7 +321,7 @@ def test_a_dry_run_reads_one_page_and_writes_nothing(
         (["--key", "{category}", "--delimiter", ";"], "are for files, not for DynamoDB tables."),
         (["--key", "{category}", "--name", "variant=x"], "--name variant needs a column for this level"),
         (["--key", "{category}", "--prune", "--dry-run"], "--prune needs a whole table; this has a part of it."),
-        (["--key", "{category}", "--skip", "status"], "--skip status has no attribute and value; use --skip"),
+        (["--key", "{category}", "--skip", "status"], "--skip status has no column and value; use --skip"),
     ],
 )
 def test_a_wrong_option_is_one_sentence_and_costs_no_call(
