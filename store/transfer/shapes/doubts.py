@@ -19,7 +19,7 @@ DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?([./-])\d\d?\2\d{2,4}")
 _NUMBERED_CODE = re.compile(r"[A-Z]{0,3}\d[\w.]*")
 _YEAR = re.compile(r"(1[89]|20|21)\d\d")
 HEADER_WORDS = frozenset(("id", "key", "code", "name", "path", "level", "type", "title", "label", "parent", "parentid"))
-_NAMES = re.compile("name|title|label|titel|bezeichnung|nombre|nom|nazwa|description|text")
+NAMES = re.compile("name|title|label|titel|bezeichnung|nombre|nom|nazwa|description|text")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Look:
             if "level" not in parts and all(found := [*map(self.hierarchy.find, {*values})]):
                 parts["level"], named = column, [level.name for level in found if level]
         texts = [column for column, values in others if column != parts.get("level") and _are_words(values)]
-        name = next((column for column in texts if _NAMES.search(fold(column))), next(iter(texts), ""))
+        name = next((column for column in texts if NAMES.search(fold(column))), next(iter(texts), ""))
         if name and fold(name) != "name" and not named:
             parts["key"] = name
         words = [word for level in sorted(named) for word in ("--name", f"{level.lower()}={name}")] if name else []
