@@ -114,8 +114,9 @@ class Chains:
         commons = {at: self._common(at) for at in self.values}
         counts = Counter(commons.values())
         columns = [
-            at for at, size in self.sizes.items()
-            if size < len(self.values[at]) and (size > 1 or counts[commons[at]] > 2)
+            at for at, column in self.values.items()
+            if self.sizes[at] < len(column) and counts[commons[at]] > (self.sizes[at] < 2) * 2
+            and (commons[at][0] == "" or counts[commons[at]] == 1)
         ][:MAX_COMPARED]  # fmt: skip
         above: dict[int, set[int]] = {at: set() for at in columns}
         same: list[tuple[int, int]] = []

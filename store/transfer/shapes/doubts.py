@@ -81,10 +81,14 @@ def check_header(hierarchy: Hierarchy, source: str, sample: Sample) -> None:
             other=f"--columns NAME,NAME,… names the {len(names):,} columns of a file without a header",
         )
     if (cell := _second_header(sample)) is not None:
+        above, names = "numbers", [*map(str.strip, sample.texts[0])]
+        if below := [name for name, own in zip(names, sample.header, strict=False) if name and not own]:
+            cell, above = below[0], "values, and the header has no name there"
+        number = next(number for number, _, reason, *_ in sample.rows if reason is None)
         raise Doubt(
             Guess.HEADER,
-            f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above '
-            "numbers",
+            f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above {above}',
+            ("--header-row", str(number)) if below or (all(names) and len({*names}) == len(names)) else (),
             other="remove it, or --header-row NUMBER takes its names",
         )
 
@@ -125,8 +129,16 @@ def _data_in_header(sample: Sample, known: Collection[str]) -> str | None:
 
 
 def _second_header(sample: Sample) -> str | None:
-    """A word in the first row above a column of numbers or dates alone, where the row has nothing but words."""
+    """A word in the first row above a column of numbers or dates alone, where the row has nothing but words; or above a
+    column without a name, where the words are in no other row.
+    """
     first = [column[0] for column in sample.columns if column]
+    words = [word for word in first if word]
+    if all(_kind(word) not in ("number", "date") for word in words) and len({*words}) == len(words):
+        columns = zip(sample.header, sample.columns, strict=False)
+        unnamed = [column for name, column in columns if not name and column[0] and column[0] not in column[1:]]
+        if len(unnamed) > 1 or any(fold(column[0]) in HEADER_WORDS for column in unnamed):
+            return unnamed[0][0]
     if len(sample.texts) <= ENOUGH_ROWS or not all(map(_is_word, first)):
         return None
     columns = ([*filter(None, column[1:])] for column in sample.columns)
@@ -148,7 +160,7 @@ def _kind(text: str) -> str:
 
 
 def _is_word(text: str) -> bool:
-    return not any(map(str.isdigit, text))
+    return not any(map(str.isdecimal, re.sub(r"(?<=[^\W\d])[23]$", "", text)))  # such as m2, a unit
 
 
 def _is_misread(key: str) -> bool:
