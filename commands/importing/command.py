@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 from commands.common import HierarchyName, StoreUrl, hierarchy_named
 from commands.output import AsJson
@@ -117,7 +117,8 @@ def import_file(
     Example: clade import location stores.csv --level country=Country --level city=City --fold-case city
     """
     # With the formats and the transfer, which the help does without.
-    from commands.importing.describe import Given
+    from commands.importing.advice import Given
     from commands.importing.job import run_import
 
-    run_import(Given(context), hierarchy_named(hierarchy))
+    options = [one for one in context.command.params if isinstance(one, TyperOption)]
+    run_import(Given(context.params, options), hierarchy_named(hierarchy))

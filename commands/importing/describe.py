@@ -3,96 +3,49 @@ and a trial of the first rows.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 
-import typer
-from typer.core import TyperOption
-
 from commands import interrupt
+from commands.importing.advice import Given, Reading, preview
 from commands.importing.files import FileOptions, Source, shape_of_file
 from commands.output import say
 from store.errors import BadInput, quantity, shell_words, shorten
+from store.model.hierarchy import Hierarchy
+from store.model.keys import Key
 from store.transfer.formats.cells import EXAMPLES, NumberFormat
 from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Sample
 from store.transfer.rows import ImportPlan, Rejection, Row
 from store.transfer.shapes.choice import check_shape, check_unmatched
 from store.transfer.shapes.columns import ColumnOptions, NoLevels
+from store.transfer.shapes.shape import Shape
 from store.transfer.tables.proposals import are_ids
 
 DESCRIBED_ROWS = 1_000
 SHOWN_VALUES = 3
 SHOWN_COLUMNS = 60
-MAX_OPTIONS = 20  # that are added one after another
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
+_LACKS_NUL = "No command is proposed: a name has the character NUL, which no shell passes; rename it."
+NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
+_LACKS_NUL = "No command is proposed: a name has the character NUL, which no shell passes; rename it."
 _OTHERS = frozenset(("describe", "store", "dry_run", "prune", "prune_all", "moves", "allow_rejects"))
 """Parameters that no proposed command has."""
 _COLUMNS = ("names", "names_in", "ids", "attributes", "case_insensitive")
 
 
-class Given:
-    """The parameters of a command by name; a description adds options to them until it understands the file.
-
-    `seen` says why they were added, `said` are the other lines of the description.
-    """
-
-    def __init__(self, context: typer.Context) -> None:
-        self.params = {**context.params}
-        self.seen: list[str] = []
-        self.said: list[str] = []
-        self._options = [one for one in context.command.params if isinstance(one, TyperOption)]
-
-    def add(self, doubt: Doubt) -> bool:
-        """Add the options of a doubt, and forget what was said; False where it has none, or had them before."""
-        before, words = {**self.params}, iter(next(iter(doubt.readings), ()))
-        for word, value in zip(words, words, strict=True):
-            (option,) = [one for one in self._options if word in one.opts]
-            name = str(option.name)
-            if word == "--name" and before[name]:
-                continue  # it is given
-            earlier = [one for one in self.params[name] or [] if not value.startswith(one)] if option.multiple else []
-            self.params[name] = [*earlier, value] if option.multiple else value
-            if word in ("--tree-by", "--columns"):  # there are no columns of levels, or none of these names
-                self.params |= {"levels": None, **dict.fromkeys(_COLUMNS if word == "--columns" else ())}
-        if before == self.params or len(self.seen) > MAX_OPTIONS:
-            return False
-        self.seen.append(str(doubt))
-        self.said.clear()
-        return True
-
-    def words(self) -> list[str]:
-        """The words of a command with these parameters."""
-        found = ["clade", "import", self.params["hierarchy"], self.params["file"]]
-        for option in self._options:
-            value = self.params[str(option.name)]
-            if option.name not in _OTHERS and value not in (None, False, [], option.default):
-                values = value if option.multiple else [value]
-                found += [word for one in values for word in (option.opts[0], *([] if one is True else [str(one)]))]
-        return found
-
-    def propose(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Say the proposed command: this one, with those options of `pairs` that it lacks."""
-        words = self.words()
-        given = {*pairwise(words)}
-        words += [word for pair in pairs if pair not in given for word in pair]
-        if any("\0" in word for word in words):
-            self.said.append("No command is proposed: a name has the character NUL, which no shell passes; rename it.")
-            return
-        self.said += ["Proposed command:", f"  {shell_words(words)}"]
-
-    def say(self) -> None:
-        """Print the description so far."""
-        if lines := [*self.seen, *self.said]:
-            say(*lines)
+def plan_of(given: Given, hierarchy: Hierarchy, stored: Collection[Key] = ()) -> ImportPlan:
+    """A plan without rows, by the options of an import."""
+    options = {name: given.params[name] for name in ("ignore_unknown", "level_ids", "create_parents")}
+    return ImportPlan(hierarchy, **options, stored=stored)
 
 
-def describe_file(given: Given, plan: ImportPlan, source: Source, options: FileOptions) -> None:
-    """Say the columns of a file, what was guessed, and a command that has passed the checks and a trial with a plan.
+def describe_file(given: Given, hierarchy: Hierarchy, source: Source, options: FileOptions) -> list[str]:
+    """Note the columns of a file, what was guessed, and a command that has passed the checks; returns the lines of the
+    tree of the first rows.
 
     Raises BadInput for a file that no command would import, and Doubt where options make it another one.
     """
-    hierarchy = plan.hierarchy
     try:
         shape = shape_of_file(hierarchy, source.file, given.params["format_name"], options)
     except NoLevels as error:
@@ -111,12 +64,43 @@ def describe_file(given: Given, plan: ImportPlan, source: Source, options: FileO
         if keys and options.cells.nulls_of == {} and options.cells.numbers is None:
             _check_cells(source.name, shape.options, sample)
     check_shape(shape)
+    propose(given, shape.options.pairs())
+    return tree_of_sample(given, shape)
+
+
+def tree_of_sample(given: Given, shape: Shape) -> list[str]:
+    """The lines of the tree that the first rows of a shape make, with the sentence of those that would be rejected.
+
+    Raises Doubt for a shape of which most of them would be.
+    """
+    plan, name = plan_of(given, shape.hierarchy), shape.table.name
     if tree := shape.tree:
+        tree.create = given.params["create_parents"]
         tree.spool()
         interrupt.run(tree.place(None))
-    if sentence := check_sample(plan, source.name, tree.rows() if tree else shape.first):
-        given.said.append(sentence)
-    given.propose(shape.options.pairs())
+    rejected = check_sample(plan, name, tree.rows() if tree else shape.first)
+    notes = [f"  {sentence}" for sentence in (*(tree.sentences if tree else ()), rejected) if sentence]
+    of_part = f" of the first {plan.rows:,} rows" if plan.rows >= DESCRIBED_ROWS else ""
+    return [*preview(plan, of_part), *notes]
+
+
+def propose(given: Given, pairs: Iterable[tuple[str, str]]) -> None:
+    """Note the proposed command: the given one, with those options of `pairs` that it lacks."""
+    words = given.words()
+    known = {*pairwise(words)}
+    given.proposed = words + [word for pair in pairs if pair not in known for word in pair]
+
+
+def say_description(found: Sequence[Reading]) -> None:
+    """Print the description of a file, with the tree and the command of each reading, that of the likeliest last."""
+    first = found[0].given
+    say(*[f"{seen}; {shell_words(words)}." for seen, words in first.steps], *first.said)
+    for number, (given, tree) in reversed([*enumerate(found)]):
+        if any("\0" in word for word in given.proposed):
+            say(_LACKS_NUL)
+            continue
+        say(f"The tree {'by the proposed command' if not number else 'by another reading'}:", *tree)
+        say("Proposed command:" if not number else "Its command:", f"  {shell_words(given.proposed)}")
 
 
 def describe_columns(said: list[str], sample: Sample, places: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -18,7 +18,17 @@ import typer
 
 from commands import interrupt
 from commands.common import ask, progress, store_url
-from commands.importing.describe import DESCRIBED_ROWS, Given, check_rejections, check_sample, describe_file
+from commands.importing.advice import Given, Reading, Trial, advised, preview, readings, trees_of
+from commands.importing.describe import (
+    DESCRIBED_ROWS,
+    check_rejections,
+    check_sample,
+    describe_file,
+    plan_of,
+    propose,
+    say_description,
+    tree_of_sample,
+)
 from commands.importing.files import FileOptions, Source, by_column, check_address, shape_of_file, source_at
 from commands.importing.tables import NO_TEMPLATE, SCHEME, describe_table, item_columns, skipped, table_at
 from commands.interrupt import interruptible
@@ -79,6 +89,7 @@ class ImportJob:
     source: Source = field(init=False)
     shape: Shape = field(init=False)
     _seconds: float = 0.0
+    _tree: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         params = self.given.params
@@ -132,9 +143,8 @@ class ImportJob:
         return names_in(self.language, level_ids=level_ids) if self.language else self.shape.by_id
 
     def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
-        """A plan without rows, by the options of the import."""
-        options = {name: self.given.params[name] for name in ("ignore_unknown", "level_ids", "create_parents")}
-        return ImportPlan(self.hierarchy, **options, stored=stored)
+        """A plan without rows."""
+        return plan_of(self.given, self.hierarchy, stored)
 
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
@@ -172,8 +182,9 @@ class ImportJob:
             )
 
     def _prepare(self) -> None:
-        """Prepare the plan for writing, once all rows are in it."""
+        """Prepare the plan for writing, once all rows are in it; a dry run notes its tree."""
         prepare(self.plan, prune=self.prune)
+        self._tree = preview(self.plan) if self.dry_run and self._by_id is None else []
         gc.freeze()
 
     async def _place(self, tree: ParentTree, store: Store | None) -> None:
@@ -252,7 +263,7 @@ class ImportJob:
         """Print the changes, made or planned."""
         outcome, kept, rows, keys = self.outcome, self.outcome.kept, self.plan.repeated, len(self.plan.unseen)
         size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
-        say(f"{self.source.name}: {size} in {self._seconds:.1f} s.")
+        say(f"{self.source.name}: {size} in {self._seconds:.1f} s.", *self._tree)
         would = "would be " if self.dry_run else ""
         for event, verb in VERBS.items():
             if counts := by_level(self.hierarchy, outcome.counts(event)):
@@ -282,7 +293,7 @@ class ImportJob:
         reasons, file = self._report_rejected()
         document = {
             "source": self.source.name, "rows": plan.rows, "nodes": plan.nodes, "seconds": round(self._seconds, 3),
-            "dryRun": self.dry_run,
+            "dryRun": self.dry_run, **({"tree": self._tree} if self._tree else {}),
             **{event.lower(): by_level(self.hierarchy, outcome.counts(event)) for event in VERBS},
             "examples": {event.lower(): examples for event, examples in outcome.examples.items()},
             "unchanged": outcome.unchanged, "notMoved": sum(one.moved for one in outcome.rejections),
@@ -390,10 +401,11 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
         raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
     with source_at(address) as source:
 
+        def trial(given: Given) -> Sequence[str]:
+            return describe_file(given, hierarchy, source, _file_options(hierarchy, given.params, job.taken))
+
         def attempt() -> None:
             options = _file_options(hierarchy, params, job.taken)
-            if params["describe"]:
-                return describe_file(given, job.new_plan(), source, options)
             try:
                 shape = shape_of_file(hierarchy, source.file, params["format_name"], options)
             except NoLevels as error:
@@ -408,27 +420,35 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
             shape.forget_first()
             job.run(source, shape)
 
-        _ask(attempt, job)
+        _run(job, attempt, trial)
 
 
-def _ask(attempt: Callable[[], None], job: ImportJob) -> None:
-    """Attempt an import or its description. A doubt is a question on a terminal, after which the next attempt takes
-    the guess; elsewhere it ends the command. A description takes the options of a doubt instead.
+def _run(job: ImportJob, attempt: Callable[[], None], trial: Trial) -> None:
+    """Attempt an import, or describe it. A doubt is shown with the trees of the readings that pass a trial; then it is
+    a question on a terminal, after which the next attempt takes the guess, and elsewhere ends the command. A
+    description proposes the readings.
     """
     given, describe = job.given, job.given.params["describe"]
-    try:
-        while True:
-            try:
+    while True:
+        try:
+            if not describe:
                 return attempt()
-            except Doubt as doubt:
-                if describe and given.add(doubt):
-                    continue
+            found = [Reading(given, trial(given))]
+        except Doubt as doubt:
+            has_tree = given.params["by"] is None and job.language is None
+            found, reason = readings(given, doubt, trial) if has_tree else ([], "")
+            if not (describe and found):
+                say(*given.said, *trees_of(given, found), err=not describe)
+                sentence = advised(given, doubt, found, reason)
                 if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
-                    raise BadInput(f"{doubt} {OVERRIDE}") from None
-                ask("Import it as it is?", str(doubt))
+                    raise BadInput(f"{sentence} {OVERRIDE}") from None
+                ask("Import it as it is?", sentence)
                 job.taken.add(doubt.guess)
-    finally:
-        given.say()
+                continue
+        except BadInput:
+            say(*given.said)
+            raise
+        return say_description(found)
 
 
 def _import_table(job: ImportJob, options: FileOptions) -> None:
@@ -458,17 +478,25 @@ def _import_table(job: ImportJob, options: FileOptions) -> None:
         interrupt.run(_find_store(job.url))
     with table_at(params, one_page=job.dry_run or describe) as table:
 
+        def trial(given: Given) -> Sequence[str]:
+            options = _file_options(hierarchy, given.params, job.taken)
+            if options.tree:
+                propose(given, ())
+                return tree_of_sample(given, table.by_parents(hierarchy, options))
+            if Guess.SHAPE not in job.taken:
+                table.check(hierarchy)
+            return describe_table(given, hierarchy, table, options.columns)
+
         def attempt() -> None:
             if Guess.EXPIRY in job.taken:
                 table.left_out.keep_unknown()
             if Guess.SHAPE not in job.taken and not options.tree:
                 table.check(hierarchy)
-            if describe:
-                return describe_table(job.given, hierarchy, table, options.columns)
             if job.prune and table.export.is_incremental:
                 raise BadInput(NO_PRUNE)
             if options.tree:
                 shape = table.by_parents(hierarchy, options)
+                say(*[f"{table.source.name}: {guess}" for guess in shape.guesses], err=True)
             else:
                 shape = table.by_keys(hierarchy, templates, columns, prune=job.prune)
                 if Guess.SHAPE not in job.taken:
@@ -479,7 +507,7 @@ def _import_table(job: ImportJob, options: FileOptions) -> None:
                 for sentence in (shape.reader if isinstance(shape, Items) else table.left_out).sentences():
                     say(sentence, err=True)
 
-        _ask(attempt, job)
+        _run(job, attempt, trial)
 
 
 async def _find_store(url: str) -> None:

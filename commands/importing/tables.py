@@ -10,7 +10,8 @@ from typing import Any
 
 from commands import interrupt
 from commands.common import progress
-from commands.importing.describe import Given, check_sample, describe_columns
+from commands.importing.advice import Given, preview
+from commands.importing.describe import check_sample, describe_columns, propose
 from commands.importing.files import FileOptions, Source
 from commands.interrupt import interruptible
 from commands.output import say
@@ -90,10 +91,7 @@ class TableSource:
             raise BadInput("--tree-by needs a whole table; this export has only what changed.")
         if options.tree and TREES[options.tree.shape][0].needs_order:
             raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
-        shape = shape_of(hierarchy, self.table, options)
-        for guess in shape.guesses:
-            say(f"{self.source.name}: {guess}", err=True)
-        return shape
+        return shape_of(hierarchy, self.table, options)
 
     def by_keys(
         self, hierarchy: Hierarchy, templates: Sequence[KeyTemplate], columns: Sequence[LevelColumns],
@@ -159,8 +157,9 @@ def item_columns(
     return templates, found
 
 
-def describe_table(given: Given, hierarchy: Hierarchy, table: TableSource, columns: ColumnOptions) -> None:
-    """Say keys of a sample, what becomes of each attribute, and a command that has passed the checks of an import.
+def describe_table(given: Given, hierarchy: Hierarchy, table: TableSource, columns: ColumnOptions) -> list[str]:
+    """Note keys of a sample, what becomes of each attribute, and a command that has passed the checks of an import;
+    returns the lines of the tree of the sample.
 
     Raises BadInput where each command would reject most of the sample.
     """
@@ -187,7 +186,8 @@ def describe_table(given: Given, hierarchy: Hierarchy, table: TableSource, colum
             templates, levels = item_columns(hierarchy, proposal.columns, proposal.templates)
             shape = replace(table, keys=proposal.keys).by_keys(hierarchy, templates, levels)
             check_keys(hierarchy, source, shape.first)
-            rejected = check_sample(ImportPlan(hierarchy), source, shape.rows())
+            plan = ImportPlan(hierarchy)
+            rejected = check_sample(plan, source, shape.rows())
             break
         except BadInput as error:
             reason = reason or str(error)
@@ -204,7 +204,8 @@ def describe_table(given: Given, hierarchy: Hierarchy, table: TableSource, colum
     is_known = given.params["file"].startswith(SCHEME) and proposal.keys == table.keys
     has_keys = is_known or not proposal.templates or _given_keys(given.params)
     keys = [] if has_keys else [("--keys", ",".join(shape.reader.keys))]
-    given.propose([*keys, *(("--key", text) for text in proposal.templates), *proposal.columns.pairs()])
+    propose(given, [*keys, *(("--key", text) for text in proposal.templates), *proposal.columns.pairs()])
+    return preview(plan)
 
 
 async def _scan(url: DynamoDBUrl, files: Sequence[Path], params: Mapping[str, Any], *, one_page: bool) -> TableScan:

@@ -16,6 +16,10 @@ FILES = re.findall(
     r"^### (.+?)\n\n```\w+\n(.*?)^```\n\n```sh\n(.*?)^```\n\n```text\n(.*?)^```",
     section("Your file has", PAGE), re.MULTILINE | re.DOTALL,
 )  # fmt: skip
+DESCRIBED = re.findall(
+    r"^```csv\n(.*?)^```\n\n```sh\n(.*? --describe)\n```\n\n```text\n(.*?)^```",
+    section("A file that would become another tree", PAGE), re.MULTILINE | re.DOTALL,
+)  # fmt: skip
 STORED = {
     "deutsch.txt": ("stored.txt", "12 - Tools\n34 - Tools > Saws\n"),
     "stock.csv": (
@@ -48,7 +52,9 @@ class Product(Shop, under=[Department]):
 '''
 
 
-@pytest.mark.parametrize(("title", "content", "commands", "shown"), FILES, ids=[title for title, *_ in FILES])
+@pytest.mark.parametrize(
+    ("title", "content", "commands", "shown"), [*FILES, *(("described", *one) for one in DESCRIBED)]
+)
 def test_a_file_makes_the_tree_that_is_shown(
     title: str, content: str, commands: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +75,9 @@ def test_a_file_makes_the_tree_that_is_shown(
         (tmp_path / name).write_text(text, encoding="utf-8")
         run("import", words[1], name)
     (tmp_path / words[2]).write_text(content, encoding="utf-8")
+    if "--describe" in words:
+        assert run(*words) == shown
+        return
     run(*words)
     if not others:
         assert run("tree", words[1], "--depth", "9") == shown
@@ -79,3 +88,4 @@ def test_a_file_makes_the_tree_that_is_shown(
 
 def test_all_files_of_the_page_are_here() -> None:
     assert len(FILES) == section("Your file has", PAGE).count("```sh") == 14
+    assert len(DESCRIBED) == 1

@@ -1,7 +1,8 @@
 """Choice of a shape: the list of shapes, which of them a file has, and the doubts of all about it."""
 
 import csv
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
@@ -109,16 +110,22 @@ def see_shapes(look: Look) -> None:
 
     Without any key the whole paths, codes and depths are looked for in all columns.
     """
-    for shape in SHAPES:
-        shape.see_table(look)
-    if len(look.keys) > 1:
-        return
-    for column, values in zip(look.sample.header, look.sample.columns, strict=False):
-        if column and any(values):
-            place = f'Column "{shorten(column)}" of {look.source}'
-            for shape in SHAPES:
-                shape.see_column(look, place, column, values)
-    Levels.see_chain(look)
+    ways: list[Callable[[], None]] = [partial(shape.see_table, look) for shape in SHAPES]
+    if len(look.keys) < 2:
+        for column, values in zip(look.sample.header, look.sample.columns, strict=False):
+            if column and any(values):
+                place = f'Column "{shorten(column)}" of {look.source}'
+                ways += [partial(shape.see_column, look, place, column, values) for shape in SHAPES]
+        ways.append(partial(Levels.see_chain, look))
+    seen: list[Doubt] = []
+    for way in ways:
+        try:
+            way()
+        except Doubt as doubt:
+            seen.append(doubt)
+    if seen:
+        seen[0].others = seen[1:]
+        raise seen[0]
 
 
 def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection], shape: Shape | None = None) -> None:
@@ -149,7 +156,9 @@ def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection
     for level, (column, keys) in levels.items():
         place = f'Column "{column}" of {source}' if column else source
         if damaged := mojibake(keys):
-            raise Doubt(Guess.ENCODING, f'{place} has broken characters, such as "{shorten(damaged)}"', other="mend the file")
+            raise Doubt(
+                Guess.ENCODING, f'{place} has broken characters, such as "{shorten(damaged)}"', other="mend the file"
+            )
         if column not in of_paths and (path := joined_path(keys, are_roots=is_flat)):
             is_text = shape is not None and shape.table.is_text
             see_paths(hierarchy, place, path, level, column or (shape.path_column if shape else ""), is_text=is_text)

@@ -30,7 +30,9 @@ def check_groups(shape: Shape, look: Look) -> None:
     for column in keys:
         values = {*sample.column(column)}
         if is_given and column == keys[-1] and values == {""}:
-            raise Doubt(Guess.SHAPE, f'Column "{shorten(column)}" of {source} has no values', other="leave its --level out")
+            raise Doubt(
+                Guess.SHAPE, f'Column "{shorten(column)}" of {source} has no values', other="leave its --level out"
+            )
         if column != keys[-1] and (ditto := (values & DITTO) - cells.nulls_in(column)):
             words = ["--null", f"{column}={min(ditto)}", "--fill-down", column]
             raise Doubt(

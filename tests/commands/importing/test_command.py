@@ -126,7 +126,7 @@ def test_a_guess_is_a_question_on_a_terminal(tmp_path: Path, answer: str, status
     output, _ = command.communicate(timeout=60)
     asked = os.read(ours, 10_000).decode()
     os.close(ours)
-    assert "--yes imports them so.\r\nImport it as it is? [y/N]" in asked
+    assert "--fill-down State imports this tree.\r\nImport it as it is? [y/N]" in asked
     assert (command.returncode, "added: 4" in output, (tmp_path / "a.db").exists()) == (status, not status, not status)
 
 
@@ -138,6 +138,10 @@ def test_json_has_all_figures_of_the_text_and_all_rejected_rows(clade: Clade, sh
         assert done.exit_code == 1
         assert done.stdout.count("\n") == 1
         assert report.pop("seconds") >= 0
+        assert report.pop("tree", [""])[-1] == (
+            "  11 nodes: 3 COUNTRY at depth 1, 2 CITY and 1 STATE at depth 2, "
+            "1 CITY and 2 STORE at depth 3, 2 STORE at depth 4." * is_dry
+        )
         examples = report.pop("examples")
         assert (list(examples), len(examples["created"])) == (["created"], 5)
         (reason,) = {one.pop("reason") for one in report["rejected"]}

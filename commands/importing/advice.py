@@ -1,0 +1,196 @@
+"""Advice: the ways to read a file that is not understood. Each is tried on the file before it is named, and shown with
+the tree that it makes.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from typer.core import TyperOption
+
+from store.errors import BadInput, quantity, shell_words, shorten
+from store.model.keys import parent_sort_key, path_of
+from store.model.paths import format_path
+from store.transfer.formats.source import Doubt
+from store.transfer.rows import ImportPlan
+from store.transfer.staging import Node
+
+MAX_TRIALS = 12
+MAX_READINGS = 3  # that are shown
+MAX_STEPS = 20
+SHOWN_NODES = 12
+SHOWN_OF_TREE = 8
+SHOWN_CHILDREN = 4  # of a node
+SHOWN_DEPTHS = 15
+_OTHERS = frozenset(("describe", "store", "dry_run", "prune", "prune_all", "moves", "allow_rejects"))
+"""Parameters that no proposed command has."""
+_COLUMNS = ("names", "names_in", "ids", "attributes", "case_insensitive")
+
+Step = tuple[str, Sequence[str]]
+
+
+class Given:
+    """The parameters of a command by name. Readings add options to them: `steps` are what was seen, and their words.
+
+    `said` are the lines of a description, `proposed` the words of its command.
+    """
+
+    def __init__(self, params: Mapping[str, Any], options: Sequence[TyperOption], steps: Sequence[Step] = ()) -> None:
+        self.params, self.steps = {**params}, steps
+        self.said: list[str] = []
+        self.proposed: list[str] = []
+        self._options = options
+
+    def added(self, before: "Given") -> str:
+        """The words that readings have added to the parameters before, and the options that they replace."""
+        names = {str(option.name): option.opts[0] for option in self._options}
+        gone = [word for name, word in names.items() if before.params[name] and not self.params[name]]
+        words = shell_words([word for _, words in self.steps for word in words])
+        return f"{words} in place of {' and '.join(gone)}" if gone else words
+
+    def with_reading(self, doubt: Doubt, reading: Sequence[str]) -> "Given | None":
+        """These parameters with the options of a reading; None where they have them already."""
+        params, words, added = {**self.params}, iter(reading), list[str]()
+        for word, value in zip(words, words, strict=True):
+            (option,) = [one for one in self._options if word in one.opts]
+            name = str(option.name)
+            if word == "--name" and self.params[name]:
+                continue  # it is given
+            earlier = [one for one in params[name] or [] if not value.startswith(one)] if option.multiple else []
+            params[name] = [*earlier, value] if option.multiple else value
+            added += [word, value]
+            if word in ("--tree-by", "--columns"):  # there are no columns of levels, or none of these names
+                params |= {"levels": None, "key": None, **dict.fromkeys(_COLUMNS if word == "--columns" else ())}
+        is_other = params != self.params and len(self.steps) < MAX_STEPS
+        return Given(params, self._options, [*self.steps, (doubt.seen, added)]) if is_other else None
+
+    def words(self) -> list[str]:
+        """The words of a command with these parameters."""
+        found = ["clade", "import", self.params["hierarchy"], self.params["file"]]
+        for option in self._options:
+            value = self.params[str(option.name)]
+            if option.name not in _OTHERS and value not in (None, False, [], option.default):
+                values = value if option.multiple else [value]
+                found += [word for one in values for word in (option.opts[0], *([] if one is True else [str(one)]))]
+        return found
+
+
+class Reading(NamedTuple):
+    """A way to read a file that has passed all checks: its parameters, and the lines of the tree that it makes."""
+
+    given: Given
+    tree: Sequence[str]
+
+
+Trial = Callable[[Given], Sequence[str]]
+"""A trial of parameters on a file: the lines of the tree. Raises Doubt and BadInput as an import does."""
+
+
+def readings(given: Given, doubt: Doubt, trial: Trial) -> tuple[list[Reading], str]:
+    """The readings of a doubt that pass the checks, each with what further doubts add, the likeliest first; and what
+    is wrong with the first one that fails.
+
+    What else was seen counts only where none of them passes. Of readings that make one tree the first is taken.
+    """
+    trials, reasons = iter(range(MAX_TRIALS)), list[str]()
+
+    def follow(given: Given, doubt: Doubt) -> Iterator[Reading]:
+        has_passed = False
+        for words in doubt.readings:
+            more = given.with_reading(doubt, words)
+            if more is None or next(trials, None) is None:
+                continue
+            try:
+                found = [Reading(more, trial(more))]
+            except Doubt as further:
+                found = [*follow(more, further)]
+                reasons.extend([] if found else [str(further)])
+            except BadInput as error:
+                reasons.append(str(error))
+                continue
+            has_passed = has_passed or bool(found)
+            yield from found
+        for other in doubt.others if not has_passed else ():
+            found = [*follow(given, other)]
+            yield from found
+            if found:
+                return
+
+    found: dict[tuple[str, ...], Reading] = {}
+    for one in follow(given, doubt):
+        found.setdefault(tuple(one.tree), one)
+    return [*found.values()][:MAX_READINGS], next(iter(reasons), "")
+
+
+def trees_of(before: Given, found: Sequence[Reading]) -> list[str]:
+    """The trees of readings, each below its options, for a person."""
+    return [line for given, tree in found for line in (f"{given.added(before)} makes this tree:", *tree)]
+
+
+def advised(before: Given, doubt: Doubt, found: Sequence[Reading], reason: str) -> str:
+    """The sentence of a doubt with the options of its readings, which are those of the trees shown above it; or, where
+    none has passed, with what is wrong with the first of them.
+    """
+    if not found:
+        return f"{doubt} Read so, it fails: {reason}" if reason else str(doubt)
+    first, *others = [one.given.added(before) for one in found]
+    ways = "".join([f", {words} the tree below it" for words in others])
+    return f"{found[0].given.steps[0][0]}; {first} imports {'the first tree' if others else 'this tree'}{ways}."
+
+
+def preview(plan: ImportPlan, of_part: str = "") -> list[str]:
+    """The tree of a plan for a person: its first nodes, and the number of nodes by level and depth; `of_part` says of
+    which rows, where these are not all.
+    """
+    counts: Counter[tuple[int, str]] = Counter()
+    lines, is_cut = list[str](), False
+    labels = {name: level.label for name, level in plan.hierarchy.levels.items()}
+    for tree in plan.trees.values():
+        is_packed = bool(tree.packed)
+        nodes = tree.nodes
+        for node in nodes.values():
+            counts[node.sk.count("#"), labels.get(node.level, node.level)] += 1
+        most = min(SHOWN_OF_TREE, SHOWN_NODES - len(lines))
+        drawn = [*_drawn(nodes, labels, most)]
+        lines += drawn
+        is_cut = is_cut or len(drawn) == most < len(nodes)
+        if is_packed:
+            tree.pack()
+    total, levels = counts.total(), {level for _, level in counts}
+    if len(levels) == 1:
+        lines = [line.removesuffix(f" {next(iter(levels))}") for line in lines]
+    if is_cut:
+        lines.append("…")
+    depths: defaultdict[int, list[str]] = defaultdict(list)
+    for (depth, level), count in sorted(counts.items()):
+        depths[depth].append(f"{count:,} {level}" if len(levels) > 1 else f"{count:,}")
+    by_depth = [f"{' and '.join(found)} at depth {depth}" for depth, found in depths.items()]
+    more = f", and {len(by_depth) - SHOWN_DEPTHS} more depths" if len(by_depth) > SHOWN_DEPTHS else ""
+    level = f"{next(iter(levels))} " if len(levels) == 1 else ""
+    return [
+        *[f"  {line}" for line in lines],
+        f"  {quantity(total, f'{level}node')}{of_part}: {', '.join(by_depth[:SHOWN_DEPTHS])}{more}.",
+    ]
+
+
+def _drawn(nodes: dict[str, Node], labels: dict[str, str], most: int) -> Iterator[str]:
+    """The first nodes of a tree, each below its parent, a line each; `labels` are the names of levels."""
+    below: defaultdict[str, list[Node]] = defaultdict(list)
+    for sk, node in nodes.items():
+        above = parent_sort_key(sk) if sk != "#" else ""
+        below[above if above in nodes else ""].append(node)
+    waiting = [(0, node, 0) for node in reversed(below[""])]
+    while waiting and most:
+        depth, node, left_out = waiting.pop()
+        most -= 1
+        if left_out:
+            yield f"{'  ' * depth}… {left_out:,} more"
+            continue
+        path = path_of(node.pk, node.sk)
+        key = path[-1] if depth or len(path) == 1 else format_path(path)
+        name = f" ({shorten(node.name)})" if node.name not in (None, path[-1]) else ""
+        yield f"{'  ' * depth}{shorten(key, 200)}{name} {labels.get(node.level, node.level)}"
+        children = below[node.sk]
+        rest = len(children) - SHOWN_CHILDREN
+        waiting += [(depth + 1, node, rest)] if rest > 0 else []
+        waiting += [(depth + 1, child, 0) for child in reversed(children[:SHOWN_CHILDREN])]
