@@ -89,7 +89,7 @@ def check_header(hierarchy: Hierarchy, source: str, sample: Sample) -> None:
             Guess.HEADER,
             f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above {above}',
             ("--header-row", str(number)) if below or (all(names) and len({*names}) == len(names)) else (),
-            other="remove it, or --header-row NUMBER takes its names",
+            other="remove it",
         )
 
 
