@@ -15,10 +15,19 @@ from store.transfer.formats.table import Table
 from store.transfer.rows import Part, Rejection, Row
 from store.transfer.shapes.cell_paths import CellPaths, paths_in_cells, see_paths
 from store.transfer.shapes.chains import Chains
-from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, check_columns, columns, match_columns
+from store.transfer.shapes.columns import (
+    LevelCells,
+    LevelColumns,
+    NoLevels,
+    below_none,
+    check_columns,
+    columns,
+    match_columns,
+)
 from store.transfer.shapes.doubts import Look, nested_level, shape_doubt
 from store.transfer.shapes.groups import check_groups
 from store.transfer.shapes.shape import RowOptions, Shape
+from store.transfer.shapes.twins import check_twins
 
 
 class _Nodes(NamedTuple):
@@ -59,7 +68,7 @@ class Levels(Shape):
         try:
             levels = columns(self.hierarchy, self.options)
         except NoLevels as error:
-            unmatched = NoLevels(f"{error} The file has {named(header)}.")
+            unmatched = NoLevels(f"{below_none(self.hierarchy, header) or error} The file has {named(header)}.")
             unmatched.table = self.table
             raise unmatched from None
         if not given.levels:
@@ -196,6 +205,7 @@ class Levels(Shape):
             if not any(level.paths for level in self.levels):
                 see(look)
             check_groups(self, look)
+            check_twins(self, look)
 
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
