@@ -59,8 +59,8 @@ class Chains:
         chain = stairs or self._numbered() or self._longest()
         if chain and not stairs:
             is_numbered = self._common(chain[0])[0] == "#"
-            chain = [*(at for at in self.values if at < min(chain) and self._is_root(at, chain[0], is_numbered)), *chain]
-            chain += self._leaf(chain)
+            before = [at for at in self.values if at < min(chain) and self._is_root(at, chain[0], is_numbered)]
+            chain = [*before, *chain, *self._leaf(chain)]
         return [self.header[at] for at in chain], bool(stairs)
 
     def _common(self, at: int) -> tuple[str, ...]:
@@ -102,11 +102,14 @@ class Chains:
         found: list[int] = []
         for common, chain in series.items():
             is_level = bool(_LEVELS.search(common[1]))
-            ways = [way for way in (chain, chain[::-1]) if all(self._follows(two, one, 1.5) for one, two in pairwise(way))]
-            first = ([*ways, chain] if is_level else [*ways, []])[0]
-            repeats = is_level or (first and self.sizes[first[0]] < sum(map(bool, self.values[first[0]])))
-            if common[0] and repeats and len(first) > max(1, len(found)):
-                found = first
+            ways = [
+                way for way in (chain, chain[::-1]) if all(self._follows(low, high, 1.5) for high, low in pairwise(way))
+            ]
+            way = [*ways, chain if is_level else []][0]
+            if not common[0] or len(way) <= max(1, len(found)):
+                continue
+            if is_level or self.sizes[way[0]] < sum(map(bool, self.values[way[0]])):
+                found = way
         return found
 
     def _longest(self) -> list[int]:
@@ -134,17 +137,18 @@ class Chains:
         for at in sorted(above, key=lambda at: len(above[at])):
             before = [chain for chain in chains.values() if above[at].issuperset(chain)]
             chains[at] = [*max(before, key=len, default=[]), at]
-        longest = max(chains.values(), key=len, default=[])
-        return longest if len(longest) > 1 or all(3 * self.sizes[at] <= 2 * len(self.values[at]) for at in longest) else []
+        found = max(chains.values(), key=len, default=[])
+        return found if len(found) > 1 or all(3 * self.sizes[at] <= 2 * len(self.values[at]) for at in found) else []
 
     def _is_root(self, at: int, first: int, is_numbered: bool) -> bool:
         """Whether a column before a chain is its root: its only value stands in the first row, or in all beside the
         chain, or, before a series, its values have several of the chain each.
         """
         column = self.values[at]
-        is_once = len(column) > 1 and bool(column[0]) and (not any(column[1:]) or (at + 1 == first and {*column} == {column[0]}))
-        is_group = is_numbered and 1 < self.sizes[at] < self.sizes[first]
-        return is_once or (is_group and self._follows(first, at) and not self._follows(at, first))
+        if len(column) > 1 and column[0] and self.sizes[at] == 1:
+            return not any(column[1:]) or (at + 1 == first and "" not in column)
+        is_group = is_numbered and self.sizes[at] < self.sizes[first]
+        return is_group and self._follows(first, at) and not self._follows(at, first)
 
     def _leaf(self, chain: Sequence[int]) -> list[int]:
         """The column of leaves, if any: of different words in all rows, of the series or named like one, the first one,

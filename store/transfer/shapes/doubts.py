@@ -87,7 +87,8 @@ def check_header(hierarchy: Hierarchy, source: str, sample: Sample) -> None:
         number = next(number for number, _, reason, *_ in sample.rows if reason is None)
         raise Doubt(
             Guess.HEADER,
-            f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above {above}',
+            f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above '
+            f"{above}",
             ("--header-row", str(number)) if below or (all(names) and len({*names}) == len(names)) else (),
             other="remove it",
         )
@@ -135,8 +136,8 @@ def _second_header(sample: Sample) -> str | None:
     first = [column[0] for column in sample.columns if column]
     words = [word for word in first if word]
     if all(_kind(word) not in ("number", "date") for word in words) and len({*words}) == len(words):
-        columns = zip(sample.header, sample.columns, strict=False)
-        unnamed = [column for name, column in columns if not name and column[0] and column[0] not in column[1:]]
+        named = zip(sample.header, sample.columns, strict=False)
+        unnamed = [column for name, column in named if not name and column[0] and column[0] not in column[1:]]
         if len(unnamed) > 1 or any(fold(column[0]) in HEADER_WORDS for column in unnamed):
             return unnamed[0][0]
     if len(sample.texts) <= ENOUGH_ROWS or not all(map(_is_word, first)):

@@ -47,7 +47,7 @@ def check_groups(shape: Shape, look: Look) -> None:
     if blank and is_staircase([sample.column(column) for column in keys]):
         raise Doubt(
             Guess.SHAPE,
-            f'Columns {", ".join(map(shorten, keys))} of {source} have a value each in rows of their own, below those '
+            f"Columns {', '.join(map(shorten, keys))} of {source} have a value each in rows of their own, below those "
             "of the columns before",
             [word for column in blank for word in ("--fill-down", column)],
         )

@@ -222,7 +222,8 @@ class Levels(Shape):
         attributes = {fold(name) for one in look.hierarchy.levels.values() for name in one.attributes}
         chain, are_stairs = Chains(look.sample, attributes, fold(level.name)).found
         own = [column for column in chain if fold(level.name) in fold(column)]  # such as Subcategory
-        is_below = keys and keys[0] in chain[1:] and [*map(look.sample.header.index, chain)] == sorted(map(look.sample.header.index, chain))
+        places = [look.sample.header.index(column) for column in chain]
+        is_below = places == sorted(places) and {*keys[:1]} <= {*chain[1:]}
         if len(chain) > 1 and (not keys or len(own) > 1 or is_below):
             options = [word for column in chain for word in ("--level", f"{level.name.lower()}={column}")]
             options += [word for column in chain[:-1] if are_stairs for word in ("--fill-down", column)]

@@ -1,5 +1,5 @@
-"""Twins: rows of one path that have two ids in a column that is not imported, such as two cities of one name in a country
-whose states have another column.
+"""Twins: rows of one path that have two ids in a column that is not imported, such as two cities of one name in a
+country whose states have another column.
 """
 
 import re
@@ -22,46 +22,45 @@ _OF_OTHERS = re.compile(
 
 def check_twins(shape: Shape, look: Look) -> None:
     """Raise Doubt where rows of one path differ in a column that is named like an id, and is unique."""
-    sample, last = look.sample, shape.levels[-1]
-    numbers = [number for number, _, reason, *_ in sample.rows if reason is None]
-    if last.id or last.paths or not look.keys:
+    hierarchy, sample, used = shape.hierarchy, look.sample, shape.places()
+    *above, last = shape.levels
+    if last.id or last.paths:
         return
-    used, rows = shape.places(), [*zip(*map(sample.column, look.keys), strict=True)]
-    of_path: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
-    for index, path in enumerate(rows):
+    cells = [*zip(*map(sample.column, look.keys), strict=True)]
+    paths: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    for at, path in enumerate(cells):
         if path[-1]:
-            of_path[path].append(index)
-    twins = next((found for found in of_path.values() if len(found) > 1), None)
-    others = {*map(fold, shape.hierarchy.levels)} - {fold(last.level)}
+            paths[path].append(at)
+    twins = next((rows for rows in paths.values() if len(rows) > 1), None)
+    free = [(name, own) for name, own in zip(sample.header, sample.columns, strict=False) if name and name not in used]
+    levels = [fold(name) for name in hierarchy.levels if name != last.level]
     ids = [
-        column for column, values in zip(sample.header, sample.columns, strict=False)
-        if column not in used and _IDS.search(column) and len({*values} - {""}) == len(values)
-        and not _OF_OTHERS.search(fold(column)) and not any(fold(column).startswith(other) for other in others)
+        name for name, own in free
+        if _IDS.search(name) and len({*own} - {""}) == len(own) and not _OF_OTHERS.search(fold(name))
+        and not fold(name).startswith((*levels,))
     ]  # fmt: skip
-    if twins is None or not ids or len(rows) > MOST_ROWS * len(of_path):
+    if twins is None or not ids or len(cells) > MOST_ROWS * len(paths):
         return
+    upper = above[-1].level if above else None
     between = [
-        level.name for level in shape.hierarchy.levels.values()
-        if level.name not in {one.level for one in shape.levels}
-        and may_stand(shape.hierarchy, last.level, level.name)
-        and may_stand(shape.hierarchy, level.name, shape.levels[-2].level if len(look.keys) > 1 else None)
+        name for name in hierarchy.levels
+        if name not in (last.level, upper) and may_stand(hierarchy, last.level, name)
+        and may_stand(hierarchy, name, upper)
     ]  # fmt: skip
     readings: list[list[str]] = []
-    for column, values in zip(sample.header, sample.columns, strict=False):
-        texts = {*values}
-        paths = {(path, value) for path, value in zip(rows, values, strict=True) if path[-1]}
-        tells_all = len(paths) == sum(map(len, of_path.values()))
-        if column and column not in (*used, *ids) and between and tells_all and all(any(map(str.isalpha, one)) for one in texts - {""}):
-            level = next((one for one in between if fold(one) in fold(column)), between[-1])
+    for name, own in free if between else ():
+        is_level = len({(*path, value) for path, value in zip(cells, own, strict=True)}) == len(cells)
+        if is_level and name not in ids and all(any(map(str.isalpha, value)) for value in own):
+            level = next((one for one in between if fold(one) in fold(name)), between[-1])
             pairs = [*shape.options.pairs()]
-            pairs.insert(len(look.keys) - 1, ("--level", f"{level.lower()}={column}"))
+            pairs.insert(len(above), ("--level", f"{level.lower()}={name}"))
             readings.append([word for pair in pairs for word in pair])
+    numbers = [number for number, _, reason, *_ in sample.rows if reason is None]
     first, second, *_ = twins
-    path = shorten("/".join(filter(None, rows[first])))
     raise Doubt(
         Guess.SHAPE,
-        f'Rows {numbers[first]} and {numbers[second]} of {look.source} are both {path}, and have two ids in column '
-        f'"{shorten(ids[0])}"',
+        f"Rows {numbers[first]} and {numbers[second]} of {look.source} are both "
+        f'{shorten("/".join(filter(None, cells[first])))}, and have two ids in column "{shorten(ids[0])}"',
         *readings,
         other=f"name the column of a level between, or --id {last.level.lower()}={ids[0]}, which rejects them",
     )
