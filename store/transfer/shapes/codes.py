@@ -1,49 +1,56 @@
-"""Codes of statistics and catalogues: each that begins with another one is below it.
+"""Codes of statistics and catalogues, numbers of outlines, and paths of ids: each that begins with another one is below
+it.
 
-`11 111 1111`, `BE BE1 BE10`, `01 01.1 01.11`, `A01.111`; with zeros at their ends, as `71000000 71100000`; in ranges,
-as `31-33`, which holds `311`. In an outline, where 1.10 follows 1.9, numbers are whole.
+Codes by position are cut at any character, as `11 111 1111`, `BE BE1 BE10`, `01 01.1 01.11`, `A01.111`; with zeros at
+their ends, as `71000000 71100000`, and a check character behind, as `71000000-8`; in ranges, as `31-33`, which holds
+`311`. In others the parts between signs are whole: `1.1` is no part of `1.10`, nor `1/2/3` of `1/2/30`.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from math import gcd
 
 from store.errors import shorten
 from store.transfer.shapes.doubts import ENOUGH_ROWS, shape_doubt
 
+BY_POSITION = "none"  # as split=none says it
+_WHOLE = "whole"  # parts between any signs
 _RANGE = re.compile(r"(\w*\d)\s*[-–—]\s*(\w*\d)")
+_CHECKED = re.compile(r"([^\W_]+)[^\w\s][^\W_]")
 _DIVIDER = re.compile(r"[\W_]+")
+_END = re.compile(r"[\W_]+\Z")
+_NUMBER_AT_END = re.compile(r"\d+\Z")
+_PADDED = re.compile(r"(?<!\d)0\d+\Z")
 _WORD = re.compile(r"(?<=[\W_])[^\W\d_]+")
-_SIGNS = " .,:;/-–—_"
 _LEVELS = ((1, 1), (2, 1), (3, 1), (2, 2), (3, 3))  # characters of the first level, and of each below
 MAX_GAP = 3  # between the last number of one digit and the first of two, where a section was removed
-_NUMBERED = re.compile(r"(\D*)(\d+)", re.ASCII)
+_NUMBERED = re.compile(r"(\D*)(\d+)")
 _SEPARATOR = re.compile(r"\s*[^\w\s'’(\[&+]|_")  # a sign, with blanks before it or not
 _NUMBERS = re.compile(r"\d+-\d+")  # of codes, such as 31-33
 ENOUGH = 0.8  # of the codes of a length have the one above in the table, where their levels are so long
 
 
-def code_parents(codes: Collection[str]) -> tuple[dict[str, str], list[str]]:
+def code_parents(codes: Collection[str], split: str = "") -> tuple[dict[str, str], list[str]]:
     """The codes that are below another one, each with the nearest; and those between which and that, or the root, a
-    code of a length in use has no row.
+    code of a length in use has no row. Parts between the signs of `split` are whole.
     """
-    cuts, is_outline = _without_zeros(codes), _is_outline(codes)
-    spans = {code: (m[1], m[2]) for code in codes if (m := _RANGE.fullmatch(code)) and len(m[1]) == len(m[2])}
-    if any(low >= high for low, high in spans.values()) or any(code.count("-") > 1 for code in codes):
-        spans = {}  # the sign divides the parts of codes
+    spans = _spans(codes)
+    cuts = _without_zeros(_without_check(codes)) if split in ("", BY_POSITION) else {code: code for code in codes}
+    split = split or _reading([cut for code, cut in cuts.items() if code not in spans])[0]
     ranges: defaultdict[int, list[tuple[str, str, str]]] = defaultdict(list)
     for code, (low, high) in sorted(spans.items(), key=lambda span: span[1][1]):
         ranges[len(low)].append((low, high, code))
     for found in ranges.values():
         found.sort(key=lambda one: one[0], reverse=True)  # the narrowest that holds a code is the first
     known = {cut: code for code, cut in cuts.items()}
+    if sum(bool(_END.search(cut)) for cut in known) * 2 >= len(known):  # as in 1. and 1.1.
+        known = {_END.sub("", cut): code for cut, code in known.items()} | known
 
     def above(code: str, low: str, high: str) -> str | None:
         for end in range(len(low), 0, -1):
-            is_part = end < len(low) and _is_whole(low, end, is_outline=is_outline)
-            if is_part and (other := known.get(low[:end].rstrip(_SIGNS), code)) != code:
+            if end < len(low) and (other := known.get(low[:end], code)) != code and _may_end(low, end, split):
                 return other
             for first, last, other in ranges.get(end, ()):
                 if other != code and first <= low[:end] and high[:end] <= last:
@@ -51,8 +58,10 @@ def code_parents(codes: Collection[str]) -> tuple[dict[str, str], list[str]]:
         return None
 
     def size(code: str) -> int:
-        parts = _DIVIDER.split(spans[code][0] if code in spans else _WORD.sub("x", cuts[code]))
-        return len(parts) if is_outline else len("".join(parts))
+        cut = _END.sub("", spans[code][0] if code in spans else cuts[code])
+        if split != BY_POSITION:
+            return len((_DIVIDER if split == _WHOLE else re.compile(f"[{re.escape(split)}]+")).split(cut))
+        return len(_DIVIDER.sub("", _WORD.sub("x", cut)))
 
     parents = {code: other for code, cut in cuts.items() if (other := above(code, *spans.get(code, (cut, cut))))}
     sizes = {code: size(code) for code in codes}
@@ -62,60 +71,125 @@ def code_parents(codes: Collection[str]) -> tuple[dict[str, str], list[str]]:
     ]
 
 
-def _is_whole(code: str, end: int, *, is_outline: bool) -> bool:
-    """Whether a code may begin with another one that ends here: not in a number of an outline, nor in a word after a
-    divider, as `AZ-BAB` and `AZ-BA` are siblings.
+def _spans(codes: Collection[str]) -> Mapping[str, tuple[str, str]]:
+    """The first and the last code of each range; none where the sign divides the parts of codes."""
+    found = {code: (m[1], m[2]) for code in codes if (m := _RANGE.fullmatch(code))}
+    spans = {code: ends for code, ends in found.items() if len(ends[0]) == len(ends[1])}
+    others = spans if len(spans) * 2 >= len(codes) else found.keys() - spans.keys()
+    are_ranges = {*codes}.isdisjoint(found[code][0] for code in others) and not any(a >= b for a, b in spans.values())
+    return spans if are_ranges and not any(code.count("-") > 1 for code in codes) else {}
+
+
+def _may_end(code: str, end: int, split: str) -> bool:
+    """Whether another code may end here in a code: not in a whole part, nor in a word after a divider, as `AZ-BAB` and
+    `AZ-BA` are siblings.
     """
     both = code[end - 1 : end + 1]
-    return not (is_outline and both.isdecimal()) and not (both.isalpha() and bool(_DIVIDER.search(code, 0, end)))
+    if split not in (BY_POSITION, _WHOLE):
+        return code[end - 1] in split or code[end:].lstrip()[:1] in split
+    if split == _WHOLE:
+        return not both.isdecimal() and not both.isalpha()
+    return not (both.isalpha() and bool(_DIVIDER.search(code, 0, end)))
 
 
-def _is_outline(codes: Collection[str]) -> bool:
-    """Whether most numbers of two digits follow those of one digit, as 1.10 follows 1.9, perhaps with a few gaps."""
-    groups: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+def _reading(codes: Iterable[str]) -> tuple[str, str]:
+    """How codes are split, and how else they may be meant, empty where that is clear.
+
+    Signs of codes by position are at the same places in all, so that `x.x.x` beside `x.xx` has whole parts.
+    """
+    known = {_END.sub("", code) for code in codes}
+    for sign in "/\\|":
+        above = [code.rpartition(sign)[0] for code in known if sign in code[1:]]
+        are_paths = sum(one in known for one in above) * 2 >= len(above) or not any(map(str.isalpha, "".join(known)))
+        if above and are_paths and len(above) * 2 >= sum(bool(_DIVIDER.search(code, 1)) for code in known):
+            return sign, ""
+    cut = [
+        (code, end) for code in known for end in range(1, len(code))
+        if code[:end] in known and _may_end(code, end, BY_POSITION) and not _may_end(code, end, _WHOLE)
+    ]  # fmt: skip
+    if sum(bool(_PADDED.search(code[: end + 1])) for code, end in cut) * 5 >= len(cut):  # also if none is cut
+        return BY_POSITION, ""
+    sizes = Counter(place for code in known for place in range(len(code)))
+    signs = Counter(place for code in known for place, sign in enumerate(code) if not sign.isalnum())
+    others = [
+        code for code in known
+        if any(sign.isalnum() == (signs[place] * 2 > sizes[place]) for place, sign in enumerate(code))
+        and any(code[: found.start()] in known for found in _DIVIDER.finditer(code))
+    ]  # fmt: skip
+    is_outline, is_clear = _is_outline(known, has_signs=bool(signs))
+    whole = len(others) / len({code for code, _ in cut})
+    if is_outline:
+        is_clear = is_clear or whole >= 0.5
+    elif whole >= 0.1:
+        is_outline, is_clear = whole >= 0.5 or not is_clear, whole >= 0.5 and not is_clear
+    other = BY_POSITION if is_outline else "".join({sign: "" for code in known for sign in code if not sign.isalnum()})
+    return _WHOLE if is_outline else BY_POSITION, "" if is_clear else other.strip()
+
+
+def _is_outline(codes: Collection[str], *, has_signs: bool = True) -> tuple[bool, bool]:
+    """Whether most numbers of two digits follow those of one digit, as 1.10 follows 1.9, perhaps with gaps, or are not
+    those of one digit with another one behind; and whether that is clear. Without signs half of them are not.
+    """
+    groups: defaultdict[str, set[str]] = defaultdict(set)
     for code in codes:
-        *parts, last = _DIVIDER.split(code)
-        groups[tuple(parts)].add(last)
-    counts = [0, 0]
+        if number := _NUMBER_AT_END.search(code):
+            groups[code[: number.start()]].add(number[0])
+    counts, clear = [0, 0], [0, 0]
     for found in groups.values():
-        numbers = {int(one) for one in found if one.isdecimal()}
-        small, large = {one for one in numbers if one < 10}, {one for one in numbers if one >= 10}
-        if any(one[0] == "0" and one != "0" for one in found if one.isdecimal()):
-            counts[False] += 1
-        elif small and large:
-            counts[min(large) - max(small) <= MAX_GAP and 2 * len(large) > max(large) - 10] += 1
-    return counts[True] > counts[False]
+        small, large = {int(one) for one in found if len(one) == 1}, {int(one) for one in found if len(one) > 1}
+        if not small or not large or (len(small) == 1 and large == {10 * max(small)}):
+            continue
+        lengths = {*map(len, found)} if has_signs else {1}
+        above = [one[: max(size for size in lengths if size < len(one))] for one in found if len(one) > 1]
+        lost = sum(one not in found for one in above)
+        follows = min(large) - max(small) <= MAX_GAP and 2 * len(large) > max(large) - 10
+        is_first = has_signs and len(small) > 1 and min(large) == 10 and max(large) < 20
+        is_outline = follows or is_first or lost * (5 if has_signs else 2) >= len(large)
+        is_outline = is_outline and not any(map(_PADDED.search, found))
+        counts[is_outline] += 1
+        is_sure = (9 in small and follows) or lost > 1 if is_outline else len(found & {*above}) * 2 > len(small) > 1
+        clear[is_outline] += is_sure
+    is_outline = counts[True] > counts[False]
+    has_zeros = any(_PADDED.search(part) for code in codes for part in _DIVIDER.split(code))
+    return is_outline, clear[is_outline] * 2 >= max(1, sum(counts)) or (has_zeros and not is_outline)
 
 
-def _without_zeros(codes: Collection[str]) -> Mapping[str, str]:
+def _without_check(codes: Collection[str]) -> Mapping[str, str]:
+    """The codes, each without the check character behind a sign at the end, where all of one length have one."""
+    found = {code: match[1] for code in codes if (match := _CHECKED.fullmatch(code))}
+    is_one_form = len({*map(len, codes)}) == 1 and len({code[-1] for code in codes}) > 1
+    return found if is_one_form and len({*found.values()}) == len(codes) else {code: code for code in codes}
+
+
+def _without_zeros(codes: Mapping[str, str]) -> Mapping[str, str]:
     """The codes, each without the zeros at its end where all are of one length and zeros stand for levels below."""
-    best, most, lengths = {code: code for code in codes}, 0.0, {len(code) for code in codes}
+    best, most, lengths = codes, 0.0, {*map(len, codes.values())}
     for first, step in _LEVELS if len(lengths) == 1 else ():
         if (max(lengths) - first) % step:
             continue
         cuts = {}
-        for code in codes:
-            rest = max(0, len(code.rstrip("0")) - first)
-            cuts[code] = code[: first - -rest // step * step]
+        for code, body in codes.items():
+            rest = max(0, len(body.rstrip("0")) - first)
+            cuts[code] = body[: first - -rest // step * step]
         known, sizes = {*cuts.values()}, sorted({len(cut) for cut in cuts.values()})
-        least = 0.0 if len(sizes) < 2 else 1.0
-        for shorter, size in pairwise(sizes):
-            found = [cut[:shorter] in known for cut in known if len(cut) == size]
-            least = min(least, sum(found) / len(found))
-        if least > most:
-            best, most = cuts, least
-        if most >= ENOUGH:
-            break
+        pairs = [[cut[:shorter] in known for cut in known if len(cut) == size] for shorter, size in pairwise(sizes)]
+        shares = [sum(found) / len(found) for found in pairs] or [0.0]
+        if min(shares) > most:
+            best, most = cuts, min(shares)
+        if shares[0] >= ENOUGH and min(shares) >= 0.5 and sum(map(sum, pairs)) >= ENOUGH * sum(map(len, pairs)):
+            return cuts
     return best
 
 
-def see_codes(place: str, codes: Collection[str], options: Sequence[str] = ()) -> None:
-    """Raise Doubt for codes of which most begin with another one; `options` import this tree."""
+def see_codes(place: str, codes: Collection[str], tree_by: Callable[..., list[str]] | None = None) -> None:
+    """Raise Doubt for codes of which most begin with another one; `tree_by` makes the options that import this tree."""
     if nested := nested_keys(codes):
+        other = _reading({*codes} - _spans(codes).keys())[1]
+        readings = [tree_by(**parts) for parts in ({}, {"split": other})[: 1 + bool(other)]] if tree_by else []
         raise shape_doubt(
-            f'{place} looks like a tree by codes: most begin with another one, such as "{shorten(nested[0])}" with '
-            f'"{shorten(nested[1])}", and all would become siblings',
-            options,
+            f'{place} looks like a tree by codes: most are below another one, such as "{shorten(nested[0])}" '
+            f'below "{shorten(nested[1])}", and all would become siblings',
+            *readings,
         )
 
 
@@ -130,37 +204,32 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     if 5 * len(ranges := [*filter(_NUMBERS.fullmatch, keys)]) <= len(keys):
         keys = {*keys} - {*ranges} | {key.partition("-")[0] for key in ranges}
     codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
-    are_codes = len(codes) >= 0.5 * len(keys) and not _are_consecutive(codes)
-    found = _beginnings(keys, are_codes=are_codes)
-    if are_codes and not found and len({len(key) for key in keys}) == 1:
-        padded = {re.sub("(00)+$", "", key): key for key in keys}
-        found = [(padded[key], padded[above]) for key, above in _beginnings(padded, are_codes=True)]
-        found = found if len(found) >= 0.9 * sum(len(key) > 2 for key in padded) else []
+    are_codes = len(codes) >= 0.5 * len(keys) and not _are_consecutive([*_without_check(codes).values()])
+    if not are_codes:
+        ends = ((key, end) for key in keys for end in range(1, len(key)) if _SEPARATOR.match(key, end))
+        known = {*keys}
+        found = [*{key: key[:end] for key, end in ends if key[:end] in known}.items()]
+    elif len({*map(len, keys)}) > 1:
+        found = [pair for pair in code_parents(keys)[0].items() if not _NUMBERS.fullmatch(pair[1])]
+    else:
+        bodies = _without_check(keys)
+        has_check = {*keys}.isdisjoint(bodies.values())
+        cuts = _without_zeros(bodies) if has_check else {key: re.sub("(00)+$", "", key) for key in keys}
+        padded = {cut: key for key, cut in cuts.items()}
+        found = [(padded[cut], padded[above]) for cut, above in code_parents(padded, BY_POSITION)[0].items()]
+        found = found if len(found) >= 0.9 * sum(len(cut) > 2 for cut in padded) else []
     return max(found, key=lambda pair: (len(pair[1]), pair)) if len(found) * 2 >= len(keys) else None
 
 
-def _beginnings(keys: Collection[str], *, are_codes: bool) -> list[tuple[str, str]]:
-    """The keys that begin with other ones, each with the longest of these."""
-    found: list[tuple[str, str]] = []
-    stack: list[str] = []
-    for key in sorted(keys):
-        while stack and not key.startswith(stack[-1]):
-            stack.pop()
-        above = next((one for one in reversed(stack) if are_codes or _SEPARATOR.match(key, len(one))), None)
-        if above:
-            found.append((key, above))
-        stack.append(key)
-    return found
-
-
-def _are_consecutive(codes: Iterable[str]) -> bool:
+def _are_consecutive(codes: Collection[str]) -> bool:
     """Whether codes are numbers, with the same letters before them or several, that fill at least half their range.
 
     Codes of two digits below those of one have no number that ends in 0.
     """
     numbers: defaultdict[str, set[int]] = defaultdict(set)
+    are_houses = sum(code[-1:].isalpha() for code in codes) * 3 <= len(codes)  # 7, 7a and 8 of a street
     for code in codes:
-        if not (parts := _NUMBERED.fullmatch(code)):
+        if not (parts := _NUMBERED.fullmatch(code[:-1] if are_houses and code[-1:].isalpha() else code)):
             return False
         numbers[parts[1]].add(int(parts[2]))
     step = gcd(*(number for found in numbers.values() for number in found)) or 1

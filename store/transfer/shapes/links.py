@@ -2,16 +2,17 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import ClassVar
 
-from store.errors import shorten
+from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.cells import fold
 from store.transfer.formats.source import REASON
 from store.transfer.formats.table import Sample, Table
 from store.transfer.rows import Rejection, Row
-from store.transfer.shapes.codes import see_codes
+from store.transfer.shapes.codes import BY_POSITION, see_codes
 from store.transfer.shapes.doubts import HEADER_WORDS, NUMBER, Look, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
 from store.transfer.shapes.parent_tree import NO_PARENT, ParentTree, link_of, node_id_of
@@ -31,7 +32,7 @@ class Links(Shape):
 
     trees: ClassVar = {
         "parent": TreeParts(("id", "parent"), ("key", "level")),
-        "prefix": TreeParts(("prefix",), ("key", "level")),
+        "prefix": TreeParts(("prefix",), ("key", "level", "split")),
     }
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
@@ -43,8 +44,11 @@ class Links(Shape):
         self._own = tree.parts.get("id") or self._codes or ""
         self._in_parents = [column for column in table.header if column.startswith(f"{self._parent}.")]  # of an object
         own_ids = bool(self._parent) and not any(self._cells.id_columns(None))
+        split = tree.parts.get("split", "")
+        if split != BY_POSITION and any(map(str.isalnum, split)):
+            raise BadInput(f"--tree-by split={shorten(split)} is no sign between parts of codes; write one, as split=.")
         self.tree = ParentTree(
-            hierarchy, self.read, self._cells.node, bool(self._codes), own_ids, "level" in tree.parts
+            hierarchy, self.read, self._cells.node, bool(self._codes), own_ids, "level" in tree.parts, split=split
         )
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
@@ -81,8 +85,9 @@ class Links(Shape):
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
         known, keys = {*values} - {""}, look.keys
         is_code = len(known) == len(values) and (not keys or column in keys or _CODES.search(fold(column)))
-        if is_code and sum(any(map(str.isdecimal, one)) and " " not in one for one in known) >= 0.9 * len(known):
-            see_codes(place, known, look.tree_by(prefix=column))
+        is_code = is_code and sum(any(map(str.isdecimal, one)) for one in known) >= 0.5 * len(known)
+        if is_code and sum(" " not in one for one in known) >= 0.9 * len(known):
+            see_codes(place, known, partial(look.tree_by, prefix=column))
 
     @classmethod
     def see_keys(cls, source: str, roots: Sequence[str], codes: Collection[str], *, are_flat: bool) -> None:

@@ -80,6 +80,7 @@ class ParentTree:
     own_ids: bool = True
     has_levels: bool = False
     create: bool = False
+    split: str = ""  # the signs around whole parts of codes
     moving: set[Key] | None = None
     sentences: list[str] = field(default_factory=list)
     _rejections: list[Rejection] = field(default_factory=list)
@@ -153,7 +154,7 @@ class ParentTree:
 
     def _link_codes(self) -> None:
         codes = [code for (code,) in self._execute("SELECT id FROM link")]
-        parents, jumps = code_parents(codes)
+        parents, jumps = code_parents(codes, self.split)
         if codes and not parents:
             raise BadInput(
                 f"No code begins with another one, such as {_shown(codes[0])}; prefix= is a column of codes."

@@ -36,7 +36,7 @@ class TreeBy:
     @property
     def columns(self) -> list[str]:
         """The columns of a table that say the tree, the keys and the levels."""
-        return [column for part, column in self.parts.items() if column and part != "name"]
+        return [column for part, column in self.parts.items() if column and part not in ("name", "split")]
 
 
 @dataclass(frozen=True)
