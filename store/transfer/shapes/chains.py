@@ -18,8 +18,9 @@ _NO_LEVELS = re.compile(
     "descri|beschreib|notes?$|^note|comment|komment|bemerk|remark|url|link|href|website|homepage|image|photo|picture|"
     "mail|phone|telefon|types?$|typ$|tipo$|status|^zustand|tags?$|keyword|dat(e|um)$|^(date|time|unit|uom|ean|format|"
     "active|is|has|condition|source|size|material|ma(r|ß)ke?)$|currency|language$|locale|colou?r|farbe$|größe$|gender|"
-    "(first|last|given|sur|vor|nach)name|author(?!i)|owner|assign|(created|updated|modified)(by|at|on)|vendor|supplier|manufacturer|hersteller|brand|"
-    "address|street|slug|sku|isbn|gtin|barcode|[ug]uid|availab|version|priority|severity|path$"
+    "(first|last|given|sur|vor|nach)name|author(?!i)|owner|assign|(created|updated|modified)(by|at|on)|vendor|supplier|"
+    "manufacturer|hersteller|brand|address|street|slug|sku|isbn|gtin|barcode|[ug]uid|availab|version|priority|severity|"
+    "path$"
 )
 _PLACES = re.compile("country|land|city|stadt|town|county|region")
 _LEVELS = re.compile("level|lvl|tier|ebene|stufe|niveau|nivel|livello|poziom|уров|рів|cat|class|group|depth|^l$|层|级")
