@@ -45,6 +45,7 @@ class Chains:
             if (name != "state" or has_places) and _are_words(column)
         }
         self.sizes = {at: len({*column} - {""}) for at, column in self.values.items()}
+        self._level = level
         self.own = [at for at in self.values if level in self.names[at]]
         self._compared: dict[tuple[int, int], tuple[int, int]] = {}
         for at in [*filter(self._are_codes, self.values)]:
@@ -69,7 +70,8 @@ class Chains:
         name = self.header[at].strip()
         if match := _NUMBERED.fullmatch(name):
             return "#", fold(match[1]), fold(match[3])
-        return "", fold(_WORDS.split(name)[-1])
+        last = fold(_WORDS.split(name)[-1])
+        return "", self._level if last.endswith(self._level) else last  # such as Subcategory
 
     def _follows(self, below: int, above: int, most: float = 1.1) -> bool:
         """Whether each value of a column, up to a few, is below one of the other."""
