@@ -57,7 +57,7 @@ class Given:
             if word == "--name" and self.params[name]:
                 continue  # it is given
             earlier = [one for one in params[name] or [] if not value.startswith(one)] if option.multiple else []
-            params[name] = [*earlier, value] if option.multiple else value
+            params[name] = [*earlier, value] if option.multiple else int(value) if word == "--header-row" else value
             added += [word, value]
             if word in ("--tree-by", "--columns"):  # there are no columns of levels, or none of these names
                 params |= {"levels": None, "key": None, **dict.fromkeys(_COLUMNS if word == "--columns" else ())}

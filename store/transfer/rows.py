@@ -148,6 +148,7 @@ class ImportPlan:
         self.root_ranks: dict[str, str] = {}  # the new ones, by partition
         self._has_numbers = True  # as ranks, and nothing else
         self._collisions = Counter[tuple[str, str, str | None]]()  # id, level, that of the other if known
+        self._twins: dict[Key, str] = {}  # nodes to which rows give two ids, with the reason against further rows
 
     def take(self, row: Row | Rejection) -> None:
         """Add the nodes of a row, all or none."""
@@ -291,6 +292,8 @@ class ImportPlan:
         whole = len(row.parts) == len(row.path)
         above: str | None = None
         for sk, part in zip(keys, row.parts, strict=True):
+            if self._twins and (reason := self._twins.get(Key(tree.pk, sk))):
+                raise BadInput(reason)
             try:
                 level = self.hierarchy.levels.get(part.level) or self._level(part)
             except BadInput as error:
@@ -333,6 +336,8 @@ class ImportPlan:
             if reasons:
                 return reasons
             if earlier is not None:
+                if earlier.level == node.level and node.id and earlier.id and earlier.id != node.id:
+                    self._take_back(earlier, node)
                 _check_agreement(earlier, node)
             elif len(node.sk) > MAX_SORT_KEY_BYTES // 8 or len(node.pk) > MAX_ROOT_BYTES // 8:
                 # Raises BadPath where the rank, which contains the level, is too long.
@@ -340,6 +345,21 @@ class ImportPlan:
         except BadInput as error:
             reasons.append(str(error))
         return reasons
+
+    def _take_back(self, earlier: Node, node: Node) -> None:
+        """Reject the rows of a node to which another row gives another id, since these are two nodes at one path."""
+        tree, first = self.trees.use(earlier.pk), self.ids.pop(str(earlier.id), earlier.number)
+        del tree.nodes[earlier.sk]
+        self.nodes -= 1
+        self.rejected_ids.setdefault(str(earlier.id), first)
+        for value in self._unique_values(earlier):
+            self.values.pop(value, None)
+        old, new = shorten(str(earlier.id)), shorten(str(node.id))
+        reason = f"{earlier} has the id {old} in row {first}, and {new} in row {node.number}; two nodes need two paths."
+        for number in dict.fromkeys((first, earlier.number)):
+            self.rejections.append(Rejection(number, reason))
+        tree.rejected.setdefault(earlier.sk, first)
+        self._twins[earlier.key] = reason
 
     def _id(self, part: Part, earlier: Node | None, found: list[Node]) -> str:
         """The id of a part; raises BadInput where it is not valid, or that of another node."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
-from store.errors import BadInput, quantity
+from store.errors import BadInput, quantity, shell_words
 from store.model.attributes import NUMBERS, Attribute, Kind
 from store.model.hierarchy import Hierarchy, Level
 from store.model.names import NAMES, canonical_language
@@ -211,7 +211,7 @@ def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
     for level in hierarchy.levels.values():
         own = fold(level.name)
         above = {None, *(one.name for one in levels)}
-        if level.under & above and (key := take(own, f"{own}key", f"{own}name")):
+        if level.under & above and (key := take(*_names_of(level))):
             levels.append(level)
             options.levels.append(f"{level.name.lower()}={key}")
     for level in levels:
@@ -227,6 +227,33 @@ def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
         add(options.names, level.name.lower(), "name")
         add(options.ids, level.name.lower(), "id")
     return options
+
+
+def _names_of(level: Level) -> tuple[str, str, str]:
+    """The folded names of a column of the keys of a level."""
+    own = fold(level.name)
+    return own, f"{own}key", f"{own}name"
+
+
+def below_none(hierarchy: Hierarchy, header: Sequence[str]) -> str:
+    """What is said of columns that are named like levels below a root, of which the table has none; empty if no column
+    is. With a form of the options if another column can have the roots.
+    """
+    folded = {fold(column): column for column in header}
+    found = [
+        (level, folded[name]) for level in hierarchy.levels.values() for name in _names_of(level) if name in folded
+    ]
+    if not found:
+        return ""
+    names = {fold(one) for level in hierarchy.levels.values() for one in (*level.attributes, "id")}
+    others = folded.keys() - names - {fold(column) for _, column in found}
+    root = next(level for level in hierarchy.levels.values() if level.may_be_root)
+    pairs = [f"{root.name.lower()}=COLUMN", *(f"{level.name.lower()}={column}" for level, column in found)]
+    options = shell_words([word for pair in pairs for word in ("--level", pair)])
+    way = f"{options} names one" if any(others) else "add one"
+    are, they = ("are named like levels", "they stand") if len(found) > 1 else ("is named like a level", "it stands")
+    columns = f"Column{'s' * (len(found) > 1)} {named([column for _, column in found])}"
+    return f"{columns} {are}, and {root.name}, below which {they}, has no column; {way}."
 
 
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:

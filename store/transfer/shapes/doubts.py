@@ -19,7 +19,7 @@ DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?([./-])\d\d?\2\d{2,4}")
 _NUMBERED_CODE = re.compile(r"[A-Z]{0,3}\d[\w.]*")
 _YEAR = re.compile(r"(1[89]|20|21)\d\d")
 HEADER_WORDS = frozenset(("id", "key", "code", "name", "path", "level", "type", "title", "label", "parent", "parentid"))
-_NAMES = re.compile("name|title|label|titel|bezeichnung|nombre|nom|nazwa|description|text")
+NAMES = re.compile("name|title|label|titel|bezeichnung|nombre|nom|nazwa|description|text")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Look:
             if "level" not in parts and all(found := [*map(self.hierarchy.find, {*values})]):
                 parts["level"], named = column, [level.name for level in found if level]
         texts = [column for column, values in others if column != parts.get("level") and _are_words(values)]
-        name = next((column for column in texts if _NAMES.search(fold(column))), next(iter(texts), ""))
+        name = next((column for column in texts if NAMES.search(fold(column))), next(iter(texts), ""))
         if name and fold(name) != "name" and not named:
             parts["key"] = name
         words = [word for level in sorted(named) for word in ("--name", f"{level.lower()}={name}")] if name else []
@@ -81,11 +81,16 @@ def check_header(hierarchy: Hierarchy, source: str, sample: Sample) -> None:
             other=f"--columns NAME,NAME,… names the {len(names):,} columns of a file without a header",
         )
     if (cell := _second_header(sample)) is not None:
+        above, names = "numbers", [*map(str.strip, sample.texts[0])]
+        if below := [name for name, own in zip(names, sample.header, strict=False) if name and not own]:
+            cell, above = below[0], "values, and the header has no name there"
+        number = next(number for number, _, reason, *_ in sample.rows if reason is None)
         raise Doubt(
             Guess.HEADER,
             f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above '
-            "numbers",
-            other="remove it, or --header-row NUMBER takes its names",
+            f"{above}",
+            ("--header-row", str(number)) if below or (all(names) and len({*names}) == len(names)) else (),
+            other="remove it",
         )
 
 
@@ -125,8 +130,16 @@ def _data_in_header(sample: Sample, known: Collection[str]) -> str | None:
 
 
 def _second_header(sample: Sample) -> str | None:
-    """A word in the first row above a column of numbers or dates alone, where the row has nothing but words."""
+    """A word in the first row above a column of numbers or dates alone, where the row has nothing but words; or above a
+    column without a name, where the words are in no other row.
+    """
     first = [column[0] for column in sample.columns if column]
+    words = [word for word in first if word]
+    if all(_kind(word) not in ("number", "date") for word in words) and len({*words}) == len(words):
+        named = zip(sample.header, sample.columns, strict=False)
+        unnamed = [column for name, column in named if not name and column[0] and column[0] not in column[1:]]
+        if len(unnamed) > 1 or any(fold(column[0]) in HEADER_WORDS for column in unnamed):
+            return unnamed[0][0]
     if len(sample.texts) <= ENOUGH_ROWS or not all(map(_is_word, first)):
         return None
     columns = ([*filter(None, column[1:])] for column in sample.columns)
@@ -148,7 +161,7 @@ def _kind(text: str) -> str:
 
 
 def _is_word(text: str) -> bool:
-    return not any(map(str.isdigit, text))
+    return not any(map(str.isdecimal, re.sub(r"(?<=[^\W\d])[23]$", "", text)))  # such as m2, a unit
 
 
 def _is_misread(key: str) -> bool:

@@ -8,6 +8,7 @@ from store.errors import shorten
 from store.model.hierarchy import may_stand
 from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Sample
+from store.transfer.shapes.chains import is_staircase
 from store.transfer.shapes.doubts import ENOUGH_ROWS, Look
 from store.transfer.shapes.shape import Shape
 
@@ -42,6 +43,14 @@ def check_groups(shape: Shape, look: Look) -> None:
                 words,
                 words[:2],
             )
+    blank = [column for column in keys[:-1] if column not in filled]
+    if blank and is_staircase([sample.column(column) for column in keys]):
+        raise Doubt(
+            Guess.SHAPE,
+            f"Columns {', '.join(map(shorten, keys))} of {source} have a value each in rows of their own, below those "
+            "of the columns before",
+            [word for column in blank for word in ("--fill-down", column)],
+        )
     levels: dict[str | None, str | None] = {one.key: one.level for one in shape.levels} | {None: None}
     group = _first_of_group(
         sample, keys, filled, lambda below, above: may_stand(hierarchy, levels[below] or "", levels[above])
@@ -69,6 +78,7 @@ def _first_of_group(
     empty cells of columns that are `filled` have the value above.
     """
     columns = {column: sample.column(column) for column in keys}
+    given = [*zip(*columns.values(), strict=True)]
     for column in columns.keys() & {*filled}:
         columns[column] = [*accumulate(columns[column], _or_above)]
     rows = [*zip(*columns.values(), strict=True)]
@@ -89,7 +99,7 @@ def _first_of_group(
                 below = next(key for key, text in zip(keys[place + 1 :], texts[place + 1 :], strict=True) if text)
                 upper = next((key for key, text in zip(keys[place - 1 :: -1], group[::-1], strict=False) if text), None)
                 groups += bool(rows[number - 1][place])
-                if has_below or not any(texts[:place]):
+                if has_below or not any(given[number][:place]):
                     empty += 1
                     allowed += may_stand(below, upper if place else None)
                 example = example or (column, texts[keys.index(below)], "/".join(filter(None, above)))

@@ -11,13 +11,23 @@ from store.model.hierarchy import Hierarchy
 from store.model.paths import visible_key
 from store.transfer.formats.cells import fold, named
 from store.transfer.formats.source import REASON, Guess
-from store.transfer.formats.table import Sample, Table
+from store.transfer.formats.table import Table
 from store.transfer.rows import Part, Rejection, Row
 from store.transfer.shapes.cell_paths import CellPaths, begin_with_leaf, paths_in_cells, see_paths
-from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, check_columns, columns, match_columns
+from store.transfer.shapes.chains import Chains
+from store.transfer.shapes.columns import (
+    LevelCells,
+    LevelColumns,
+    NoLevels,
+    below_none,
+    check_columns,
+    columns,
+    match_columns,
+)
 from store.transfer.shapes.doubts import Look, nested_level, shape_doubt
 from store.transfer.shapes.groups import check_groups
 from store.transfer.shapes.shape import RowOptions, Shape
+from store.transfer.shapes.twins import check_twins
 
 
 class _Nodes(NamedTuple):
@@ -58,7 +68,7 @@ class Levels(Shape):
         try:
             levels = columns(self.hierarchy, self.options)
         except NoLevels as error:
-            unmatched = NoLevels(f"{error} The file has {named(header)}.")
+            unmatched = NoLevels(f"{below_none(self.hierarchy, header) or error} The file has {named(header)}.")
             unmatched.table = self.table
             raise unmatched from None
         if not given.levels:
@@ -209,6 +219,7 @@ class Levels(Shape):
                 see(look)
             self._check_paths(look)
             check_groups(self, look)
+            check_twins(self, look)
 
     def _check_paths(self, look: Look) -> None:
         """Raise Doubt for paths that begin with the leaf."""
@@ -233,32 +244,18 @@ class Levels(Shape):
     def see_chain(cls, look: Look) -> None:
         """Raise Doubt for columns of words that are all of one level that nests in itself."""
         level, keys = nested_level(look.hierarchy), look.keys
-        chain = _chain(look.sample) if level else []
-        own = [column for column in chain if level and fold(level.name) in fold(column)]  # such as Subcategory
-        if level and len(chain) > 1 and (not keys or len(own) > 1 or keys[0] in chain[1:]):
+        if level is None:
+            return
+        attributes = {fold(name) for one in look.hierarchy.levels.values() for name in one.attributes}
+        chain, are_stairs = Chains(look.sample, attributes, fold(level.name)).found
+        own = [column for column in chain if fold(level.name) in fold(column)]  # such as Subcategory
+        places = [look.sample.header.index(column) for column in chain]
+        is_below = places == sorted(places) and {*keys[:1]} <= {*chain[1:]}
+        if len(chain) > 1 and (not keys or len(own) > 1 or is_below):
             options = [word for column in chain for word in ("--level", f"{level.name.lower()}={column}")]
+            options += [word for column in chain[:-1] if are_stairs for word in ("--fill-down", column)]
             seen = f"{look.source} has columns that are below one another: {', '.join(map(shorten, chain))}"
             raise shape_doubt(seen, options)
-
-
-def _chain(sample: Sample) -> list[str]:
-    """The columns of words, from the left, of which each value is below one value of the column before.
-
-    The first has fewer values than rows, each other one more than the one before.
-    """
-    chain: list[int] = []
-    for index, column in enumerate(sample.columns):
-        values = {*column} - {""}
-        if not values or not sample.header[index] or not all(any(map(str.isalpha, value)) for value in values):
-            continue
-        if not chain:
-            chain = [index] if len(values) < len(column) else []
-            continue
-        pairs = {(above, own) for above, own in zip(sample.columns[chain[-1]], column, strict=True) if own}
-        has_more = "" in column or len(values) > len({*sample.columns[chain[-1]]})
-        if has_more and len(pairs) <= 1.1 * len(values):
-            chain.append(index)
-    return [sample.header[index] for index in chain]
 
 
 def _caseless(text: str) -> str:
