@@ -68,9 +68,10 @@ class ParentTree:
     """The tree of a file by links: its `rows` with their paths, parents first, once it is read.
 
     `part` makes the part of a node of its cells, its level and its id. In a tree `by_codes` the ids are codes, of which
-    each that begins with another one is below it. With `own_ids` the ids of nodes are those of rows, with `has_levels`
-    the file says levels. With `create` a parent that no row has becomes a root. `moving` are the places of
-    stored nodes that have another one, None where these are not known.
+    each that begins with another one is below it; in one `by_intervals` the parents are written by `interval_of`. With
+    `own_ids` the ids of nodes are those of rows, with `has_levels` the file says levels. With `create` a parent that no
+    row has becomes a root. `moving` are the places of stored nodes that have another one, None where these are not
+    known.
     """
 
     hierarchy: Hierarchy
@@ -81,6 +82,7 @@ class ParentTree:
     has_levels: bool = False
     create: bool = False
     moving: set[Key] | None = None
+    by_intervals: bool = False
     sentences: list[str] = field(default_factory=list)
     _rejections: list[Rejection] = field(default_factory=list)
     _conflicts: dict[int, str] = field(default_factory=dict)  # of the first rows of ids that have several parents
@@ -88,7 +90,9 @@ class ParentTree:
     _is_read: bool = False
 
     def spool(self, on_rows: Callable[[int], None] = lambda rows: None) -> None:
-        """Read the file; `on_rows` is called with each number of rows. Raises BadInput for codes that are no tree."""
+        """Read the file; `on_rows` is called with each number of rows. Raises BadInput for codes and intervals that are
+        no tree.
+        """
         self._db, self._is_read = Scratch(), True
         self._execute = self._db.execute
         self._rejections, self.sentences, self._moved, self._reads = [], [], set[Key](), ReadUsage()
@@ -111,6 +115,8 @@ class ParentTree:
                 links, contents = [], []
         self._execute("CREATE INDEX by_id ON link (id)")
         self._execute("CREATE INDEX by_node_id ON link (node_id)")
+        if self.by_intervals:
+            self._link_intervals()
         self._join_repeated()
         if self.by_codes:
             self._link_codes()
@@ -167,6 +173,17 @@ class ParentTree:
         self._db.executemany(
             "UPDATE link SET parent = ? WHERE id = ?", ((above, own) for own, above in parents.items())
         )
+
+    def _link_intervals(self) -> None:
+        for one in self._rejections:
+            raise BadInput(f"Row {one.number} has no place in the tree: {one.reason.rstrip('.')}.")
+        rows = self._execute("SELECT parent, n, id FROM link ORDER BY parent, n")  # sorted before the first update
+        update, is_nested, number = "UPDATE link SET parent = ? WHERE n = ?", False, 0
+        for (_, _, _, number, _), above in around((*_interval(text), *row) for text, *row in rows):
+            is_nested = is_nested or above is not None
+            self._execute(update, (above[-1] if above else "", number))
+        if number and not is_nested:
+            raise BadInput("No interval is within another one; left= and right= are the columns of nested sets.")
 
     async def place(self, store: Store | None) -> None:
         """Give each row its key and its parent, once the file is read; nodes of the store keep their keys.
@@ -391,6 +408,37 @@ def node_id_of(text: str) -> str:
 def hashed_id(text: str) -> str:
     """An id that is always the same for a text."""
     return derived_id("", (text,))
+
+
+def interval_of(tree: str, left: int, right: int) -> str:
+    """An interval as the parent of a link, where `by_intervals` all have them."""
+    return f"{tree}\0{left:018}\0{right:018}"
+
+
+def _interval(text: str) -> tuple[str, int, int]:
+    tree, left, right = text.split("\0")
+    return tree, int(left), int(right)
+
+
+Interval = tuple[str, int, int, int, str]  # tree, left, right, number and id of a row
+
+
+def around(rows: Iterable[Interval]) -> Iterator[tuple[Interval, Interval | None]]:
+    """Each of the sorted intervals with the narrowest one around it; raises BadInput where two are not nested."""
+    above: list[Interval] = []
+    for row in rows:
+        tree, left, right, number, _ = row
+        while above and (above[-1][0] != tree or above[-1][2] < left):
+            above.pop()
+        if above and (left == above[-1][1] or right >= above[-1][2]):
+            _, low, high, other, _ = above[-1]
+            raise BadInput(
+                f"Row {number} has the interval {left} to {right} and row {other} {low} to {high}, which cross or share "
+                "a number, so that their places are not known. Number the nodes again, name the column of their trees "
+                "by tree=, or import the file by the ids of parents."
+            )
+        yield row, above[-1] if above else None
+        above.append(row)
 
 
 def link_of(own: str, parent: str, keys: Iterable[str], *others: Any) -> Link:
