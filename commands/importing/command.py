@@ -49,8 +49,9 @@ def import_file(
         'also for one level. \'category=Path split " > "\' for paths, with each "|" for several in a cell. By default '
         "columns are matched by their names."),
     tree: Text = _option("--tree-by", "How the file says its tree where levels have no columns: id=ID,parent=PARENT, "
-        "prefix=CODE, left=COLUMN,right=COLUMN of nested sets, also with tree=COLUMN, depth=COLUMN or indent=COLUMN "
-        "of a table, each also with key=COLUMN and level=COLUMN; indent of a text; children=NAME of JSON, also with key=NAME, name=NAME and id=NAME."),
+        "prefix=CODE, left=LEFT,right=RIGHT of nested sets, also with tree=TREE, depth=COLUMN or indent=COLUMN of a "
+        "table, each also with key=COLUMN and level=COLUMN; indent of a text; children=NAME of JSON, also with "
+        "key=NAME, name=NAME and id=NAME."),
     names: Texts = _option("--name", "Table: column of names, such as city=City; the key by default."),
     names_in: Texts = _option("--name-in", "Table: column of names in a language, such as city.de=Stadt; repeatable."),
     ids: Texts = _option("--id", "Table: column of ids, such as city=Id; made from paths by default."),

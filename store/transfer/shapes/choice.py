@@ -25,7 +25,8 @@ SHAPES: Sequence[type[Shape]] = (ById, NestedSets, Links, Nested, JsonLines, Tax
 TREES = {name: (shape, parts) for shape in SHAPES for name, parts in shape.trees.items()}
 TREE_BY = (
     "it is id=ID,parent=PARENT, prefix=CODE, left=LEFT,right=RIGHT, indent=COLUMN or depth=COLUMN with columns of a "
-    "table, indent of a text, or children=NAME of JSON; a part with a comma is in quotes, such as 'id=ID,\"parent=Parent, if any\"'."
+    "table, indent of a text, or children=NAME of JSON; a part with a comma is in quotes, such as "
+    "'id=ID,\"parent=Parent, if any\"'."
 )
 
 

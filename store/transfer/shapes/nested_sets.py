@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import pairwise, permutations
+from operator import lt
 from typing import ClassVar
 
 from store.errors import BadInput, shorten
@@ -13,12 +14,13 @@ from store.transfer.formats.table import Sample, Table
 from store.transfer.rows import Rejection, Row
 from store.transfer.shapes.doubts import Look, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
-from store.transfer.shapes.parent_tree import ParentTree, around, interval_of, link_of, node_id_of
+from store.transfer.shapes.parent_tree import ParentTree, around, link_of, node_id_of
 from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
 
 _NUMBER = re.compile(r"\d{1,15}(\.0+)?", re.ASCII)
 _ENDS = (("lft", "rgt"), ("lft", "rght"), ("left", "right"), ("lb", "rb"), ("lkey", "rkey"))  # in folded names
 _SURE = ("lft",)  # which no columns of anything else have in their names
+_ID = re.compile("(^|[_ -])[Ii][Dd]$|[a-z]I[dD]$")
 _TREES = re.compile("(mptt)?(tree|root|scope)(id|key|nr|no)?")
 
 
@@ -58,7 +60,7 @@ class NestedSets(Shape):
         own = texts.get("id") or given or " ".join(filter(None, (texts.get("tree"), str(left), str(right))))
         node_id = node_id_of(texts["id"]) if texts.get("id") else given
         key, names = texts.get("key"), self._cells.names_of(cells, level)
-        place = interval_of(texts.get("tree", ""), left, right)
+        place = f"{texts.get('tree', '')}\0{left:018}\0{right:018}"
         link = link_of(own, place, [key] if key else names, bool(key), level, node_id, self._cells.kept(cells))
         return Row(number, (), (), link=link)
 
@@ -71,17 +73,17 @@ class NestedSets(Shape):
     def see_table(cls, look: Look) -> None:
         if len(look.keys) < 2 and (parts := _interval_columns(look.sample)):
             columns = zip(look.sample.header, look.sample.columns, strict=False)
-            ids = [column for column, values in columns if _is_id(column, values) and column not in parts.values()]
-            own = {"id": ids[0]} if ids and "id" not in map(fold, look.sample.header) else {}
+            ids = [
+                column
+                for column, values in columns
+                if fold(column).endswith("id") and len({*values} - {""}) == len(values)
+            ]
+            own = {"id": ids[0]} if ids and "id" not in map(fold, ids) else {}
             raise shape_doubt(
                 f'{look.source} is a tree by nested sets: the numbers in "{shorten(parts["left"])}" and '
                 f'"{shorten(parts["right"])}" of each row are around those of the rows below it',
                 look.tree_by(**parts, **own),
             )
-
-
-def _is_id(column: str, values: Sequence[str]) -> bool:
-    return fold(column).endswith("id") and "" not in values and len({*values}) == len(values)
 
 
 def _interval_columns(sample: Sample) -> dict[str, str] | None:
@@ -96,18 +98,23 @@ def _interval_columns(sample: Sample) -> dict[str, str] | None:
     named = [pair for pair in permutations(range(len(names)), 2) if _is_pair(names[pair[0]], names[pair[1]])]
     numbers = [index for index, values in enumerate(columns) if values and all(map(_NUMBER.fullmatch, values))]
     for left, right in named or pairwise(numbers):
-        best, pair = (0, 0, 0), [*zip(columns[left], columns[right], strict=True)]
+        best, nested = (0, 0, 0), dict[int, int]()
         if left in numbers and right in numbers:
-            intervals = [(int(float(low)), int(float(high))) for low, high in pair]
-            widths = [high - low for low, high in intervals]
-            if min(widths) < 1 or not (named or (all(one % 2 for one in widths) and 3 * widths.count(1) >= len(widths))):
-                continue
-            trees = [index for index in range(len(names)) if index not in (left, right) and (named or are_trees[index])]
-            found = [(_nested(columns[index], intervals), 2 * are_trees[index], -index) for index in trees]
-            best = max((_nested([""] * len(pair), intervals), 1, 0), *found)
-        if best[0] or any(end in names[left] for end in _SURE):
-            parts = {"left": header[left], "right": header[right]}
-            return parts if best[1] == 1 or not best[0] else parts | {"tree": header[-best[2]]}
+            lows, highs = ([int(float(value)) for value in columns[index]] for index in (left, right))
+            widths = [high - low for low, high in zip(lows, highs, strict=True)]
+            is_likely = min(widths) > 0 and all(width % 2 for width in widths) and 3 * widths.count(1) >= len(widths)
+            trees = [
+                index for index, is_tree in enumerate(are_trees) if index not in (left, right) and (named or is_tree)
+            ]
+            if named or is_likely:
+                nested = {index: _nested(columns[index], lows, highs) for index in trees}
+                nested[-1] = _nested([""] * len(lows), lows, highs)
+            best = max(
+                ((number, index >= 0 and are_trees[index], -index) for index, number in nested.items()), default=best
+            )
+        if best[0] or (any(end in names[left] for end in _SURE) and len({*columns[left]}) > 1):
+            tree = {"tree": header[-best[2]]} if best[0] and best[2] < 1 else {}
+            return {"left": header[left], "right": header[right], **tree}
     return None
 
 
@@ -115,10 +122,14 @@ def _is_pair(left: str, right: str) -> bool:
     return any(low in left and left.replace(low, high) == right for low, high in _ENDS)
 
 
-def _nested(trees: Sequence[str], intervals: Sequence[tuple[int, int]]) -> int:
-    """How many intervals are within another one of their tree; 0 where two of them cross or share a number."""
-    rows = sorted((tree, *interval, 0, "") for tree, interval in zip(trees, intervals, strict=True))
+def _nested(trees: Sequence[str], lows: Sequence[int], highs: Sequence[int]) -> int:
+    """How many intervals are within another one of their tree; 0 where two of them cross or share a number, or trees do
+    not begin with the same number.
+    """
+    rows = sorted(zip(trees, lows, highs, range(len(lows)), strict=True))
+    starts = {tree: low for tree, low, *_ in reversed(rows)}
     try:
-        return sum(above is not None for _, above in around(rows))
+        nested = sum(above is not None for _, above in around(rows))
     except BadInput:
         return 0
+    return nested if len({*starts.values()}) == 1 and all(map(lt, lows, highs)) else 0

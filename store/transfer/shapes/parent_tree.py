@@ -68,7 +68,7 @@ class ParentTree:
     """The tree of a file by links: its `rows` with their paths, parents first, once it is read.
 
     `part` makes the part of a node of its cells, its level and its id. In a tree `by_codes` the ids are codes, of which
-    each that begins with another one is below it; in one `by_intervals` the parents are written by `interval_of`. With
+    each that begins with another one is below it; in one `by_intervals` the parents are a tree and two numbers. With
     `own_ids` the ids of nodes are those of rows, with `has_levels` the file says levels. With `create` a parent that no
     row has becomes a root. `moving` are the places of stored nodes that have another one, None where these are not
     known.
@@ -178,11 +178,11 @@ class ParentTree:
         for one in self._rejections:
             raise BadInput(f"Row {one.number} has no place in the tree: {one.reason.rstrip('.')}.")
         rows = self._execute("SELECT parent, n, id FROM link ORDER BY parent, n")  # sorted before the first update
-        update, is_nested, number = "UPDATE link SET parent = ? WHERE n = ?", False, 0
-        for (_, _, _, number, _), above in around((*_interval(text), *row) for text, *row in rows):
-            is_nested = is_nested or above is not None
+        update, count, nested = "UPDATE link SET parent = ? WHERE n = ?", 0, 0
+        for (*_, number, _), above in around((*text.split("\0"), *row) for text, *row in rows):
+            count, nested = count + 1, nested + (above is not None)
             self._execute(update, (above[-1] if above else "", number))
-        if number and not is_nested:
+        if count and not nested:
             raise BadInput("No interval is within another one; left= and right= are the columns of nested sets.")
 
     async def place(self, store: Store | None) -> None:
@@ -291,7 +291,8 @@ class ParentTree:
         """
         query = """
             SELECT link.n, link.id, link.key, link.p, link.fixed, link.pk, link.sk, above.pk, above.sk
-            FROM link LEFT JOIN link above ON above.n = link.p WHERE link.p IS NOT NULL ORDER BY link.n
+            FROM link LEFT JOIN link above ON above.n = link.p
+            WHERE link.p IS NOT NULL AND link.node_id IS NOT NULL ORDER BY link.n
         """
         found = self._execute(query)
         while page := found.fetchmany(PAGE_ITEMS):
@@ -410,32 +411,21 @@ def hashed_id(text: str) -> str:
     return derived_id("", (text,))
 
 
-def interval_of(tree: str, left: int, right: int) -> str:
-    """An interval as the parent of a link, where `by_intervals` all have them."""
-    return f"{tree}\0{left:018}\0{right:018}"
-
-
-def _interval(text: str) -> tuple[str, int, int]:
-    tree, left, right = text.split("\0")
-    return tree, int(left), int(right)
-
-
-Interval = tuple[str, int, int, int, str]  # tree, left, right, number and id of a row
-
-
-def around(rows: Iterable[Interval]) -> Iterator[tuple[Interval, Interval | None]]:
-    """Each of the sorted intervals with the narrowest one around it; raises BadInput where two are not nested."""
-    above: list[Interval] = []
+def around(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], Sequence[Any] | None]]:
+    """Each of the sorted rows of a tree, a left and a right number, and the number of the row, with that whose interval
+    is the narrowest one around it. Raises BadInput where two are not nested.
+    """
+    above: list[Sequence[Any]] = []
     for row in rows:
-        tree, left, right, number, _ = row
+        tree, left, right, number, *_ = row
         while above and (above[-1][0] != tree or above[-1][2] < left):
             above.pop()
         if above and (left == above[-1][1] or right >= above[-1][2]):
-            _, low, high, other, _ = above[-1]
+            _, low, high, other, *_ = above[-1]
             raise BadInput(
-                f"Row {number} has the interval {left} to {right} and row {other} {low} to {high}, which cross or share "
-                "a number, so that their places are not known. Number the nodes again, name the column of their trees "
-                "by tree=, or import the file by the ids of parents."
+                f"Row {number} has the interval {int(left)} to {int(right)} and row {other} {int(low)} to {int(high)}: "
+                "they cross or share a number, so that their places are not known. Number the nodes again, name the "
+                "column of their trees by tree=, or import the file by the ids of parents."
             )
         yield row, above[-1] if above else None
         above.append(row)
