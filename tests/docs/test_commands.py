@@ -92,6 +92,7 @@ PAGES = {
             "many", "2 COUNTRY, 1 STATE, 2 CITY, 3 STORE", "staedte.csv: 2 rows, 3 nodes", "added: 3 (3 CATEGORY)",
             "feed.csv: 2 rows, 6 nodes", "outline.txt: 4 rows, 4 nodes",
             "shop.json: 3 rows, 3 nodes", "parents.csv: 3 rows, 3 nodes", "codes.csv: 3 rows, 3 nodes",
+            "menu.csv: 4 rows, 4 nodes",
             "added: 3 (2 CATEGORY, 1 PRODUCT)", "Lincoln CITY", "Nothing would change.", "Copied ", "no findings",
             "would be moved: 1 (1 CITY)\n  US/NE/Lincoln -> US/NE/Lancaster/Lincoln\nwould be added: 1 (1 COUNTY)",
             "Proposed command:\n  clade import location stores.csv --level country=Country",
@@ -102,7 +103,7 @@ PAGES = {
         warned="delimiter ;, guessed",
         files={
             "stores.csv": ("csv", 9), "staedte.csv": ("csv", 10), "feed.csv": ("csv", 11),
-            "parents.csv": ("csv", 12), "codes.csv": ("csv", 13), "garden.csv": ("csv", 14),
+            "parents.csv": ("csv", 12), "menu.csv": ("csv", 13), "codes.csv": ("csv", 14), "garden.csv": ("csv", 15),
             "outline.txt": ("text", 16), "shop.json": ("text", 18),
             "tree.json": ("json", 2),
             "more.jsonl": ("json", 3), "moving.jsonl": ("json", 4), "taxonomy.txt": ("text", 19),

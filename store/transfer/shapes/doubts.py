@@ -49,9 +49,7 @@ class Look:
         for column, values in others:
             if "level" not in parts and all(found := [*map(self.hierarchy.find, {*values})]):
                 parts["level"], named = column, [level.name for level in found if level]
-        name = self._name(
-            [(column, values) for column, values in others if column != parts.get("level")], parts.get("id")
-        )
+        name = self._name([one for one in others if one[0] != parts.get("level")], parts.get("id"))
         if name and fold(name) != "name" and not named:
             parts["key"] = name
         words = [word for level in sorted(named) for word in ("--name", f"{level.lower()}={name}")] if name else []
@@ -61,7 +59,9 @@ class Look:
     def _name(self, columns: Sequence[tuple[str, Sequence[str]]], own: str | None) -> str:
         """The column of names among others with their values, by its name first; empty where that of ids has them."""
         texts = [
-            (_rank(column), 2 * len({*values}) < len(values), column) for column, values in columns if are_words(values)
+            (_rank(column), 10 * len({*values}) < 9 * len(values), column)
+            for column, values in columns
+            if are_words(values)
         ]
         rank, _, name = min(texts, key=lambda one: one[:2], default=(3, False, ""))
         if own and rank and are_words(ids := [*filter(None, self.sample.column(own))]):

@@ -115,11 +115,11 @@ def _parent_columns(
     header, columns = sample.header, sample.columns
     may_be = [not _NO_PARENTS.search(fold(column)) for column in header]
     are_named = [may and bool(_PARENTS.search(fold(column))) for column, may in zip(header, may_be, strict=True)]
-    found: list[tuple[bool, bool, int, bool, int, int]] = []
+    found: list[tuple[bool, bool, int, bool, bool, int, int]] = []
     for own, ids in enumerate(columns):
         known = {*ids} - {""}
-        is_unique = len(known) >= 0.95 * len(ids)
-        if not known or not (is_unique or are_words({*known})):
+        is_unique, has_words = len(known) >= 0.95 * len(ids), are_words(known)
+        if not known or not (is_unique or has_words):
             continue
         for parent, values in enumerate(columns):
             is_possible = is_unique and len(levels) < 2 and may_be[parent] and not _NUMBERS.search(fold(header[parent]))
@@ -132,9 +132,11 @@ def _parent_columns(
             )
             if is_enough or (is_unique and len(references) >= max(2, len(ids) // 100)):
                 is_top = bool(_TOPS.search(fold(header[parent])))
-                found.append((not are_named[parent], is_top, -len({*references}), not is_unique, own, parent))
+                found.append(
+                    (not are_named[parent], is_top, -len({*references}), not is_unique, has_words, own, parent)
+                )
     trees, is_first = list[tuple[str, str]](), False
-    for is_other, is_top, count, _, own, parent in sorted(found)[:MAX_CANDIDATES]:
+    for is_other, is_top, count, *_, own, parent in sorted(found)[:MAX_CANDIDATES]:
         if trees and (is_top or not count or is_other != is_first or header[parent] in dict(trees)):
             continue
         pairs = ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent))
