@@ -113,16 +113,20 @@ def _parent_columns(
     ids may be there several times.
     """
     header, columns = sample.header, sample.columns
-    may_be = [not _NO_PARENTS.search(fold(column)) for column in header]
-    are_named = [may and bool(_PARENTS.search(fold(column))) for column, may in zip(header, may_be, strict=True)]
+    names = [*map(fold, header)]
+    are_named = [bool(_PARENTS.search(name)) and not _NO_PARENTS.search(name) for name in names]
+    is_number = [bool(_NUMBERS.search(name) or _NO_PARENTS.search(name)) for name in names]
     found: list[tuple[bool, bool, int, bool, bool, int, int]] = []
     for own, ids in enumerate(columns):
         known = {*ids} - {""}
         is_unique, has_words = len(known) >= 0.95 * len(ids), are_words(known)
         if not known or not (is_unique or has_words):
             continue
+        is_sparse = not all(map(str.isdecimal, known)) or max(map(float, known)) > 2 * len(
+            known
+        )  # none is met by chance
         for parent, values in enumerate(columns):
-            is_possible = is_unique and len(levels) < 2 and may_be[parent] and not _NUMBERS.search(fold(header[parent]))
+            is_possible = is_unique and len(levels) < 2 and (is_sparse or not is_number[parent])
             if parent == own or not (are_named[parent] or is_possible):
                 continue
             references = [value for one, value in zip(ids, values, strict=True) if value in known and value != one]
