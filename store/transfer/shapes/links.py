@@ -117,6 +117,7 @@ def _parent_columns(
     are_named = [bool(_PARENTS.search(name)) and not _NO_PARENTS.search(name) for name in names]
     is_number = [bool(_NUMBERS.search(name) or _NO_PARENTS.search(name)) for name in names]
     found: list[tuple[bool, bool, int, bool, bool, int, int]] = []
+    sparse = set[int]()
     for own, ids in enumerate(columns):
         known = {*ids} - {""}
         is_unique, has_words = len(known) >= 0.95 * len(ids), are_words(known)
@@ -125,6 +126,7 @@ def _parent_columns(
         is_sparse = not all(map(str.isdecimal, known)) or max(map(float, known)) > 2 * len(
             known
         )  # none is met by chance
+        sparse |= {own} if is_sparse else set()
         for parent, values in enumerate(columns):
             is_possible = is_unique and len(levels) < 2 and (is_sparse or not is_number[parent])
             if parent == own or not (are_named[parent] or is_possible):
@@ -144,25 +146,32 @@ def _parent_columns(
         if trees and (is_top or not count or is_other != is_first or header[parent] in dict(trees)):
             continue
         pairs = ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent))
-        if _is_tree(islice(pairs, MAX_ROWS), is_named=not is_other, is_id=fold(header[own]) in HEADER_WORDS):
+        if _is_tree(
+            islice(pairs, MAX_ROWS),
+            is_named=not is_other,
+            is_id=fold(header[own]) in HEADER_WORDS,
+            is_sparse=own in sparse,
+        ):
             trees.append((header[parent], header[own]))
             is_first = is_other
     return trees
 
 
-def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool) -> bool:
+def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, is_sparse: bool) -> bool:
     """Whether pairs of an id and that of its parent are a tree; texts are kept as numbers, for their memory.
 
     A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
     nothing refers to itself by a number, in a circle or elsewhere, and something has a grandparent, or the other column
-    `is_id` by its name. Numbers are parents if there are several, one has two children, and most roots have some.
+    `is_id` by its name. Numbers are parents if there are several, one has two children and most rows with a 0 have some,
+    or if ids are `is_sparse`, so that no other numbers meet them by chance.
     """
     ids: dict[int, int | None] = {}
-    is_numeric, own_references, blanks = True, 0, 0
+    is_numeric, has_zeros, own_references, blanks = True, False, 0, 0
     for own, parent in pairs:
         is_none = parent.casefold() in NO_PARENT if is_named else not parent or (is_id and parent == "0")
         blanks += is_none
         own_references += own == parent
+        has_zeros = has_zeros or parent == "0"
         is_numeric = is_numeric and (is_none or bool(NUMBER.fullmatch(parent)))
         ids[hash(own)] = None if is_none or own == parent else hash(parent)
     references = [parent for parent in ids.values() if parent is not None]
@@ -173,8 +182,9 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool) -
         return False
     parents = {*references}
     roots = [own for own, parent in ids.items() if parent is None]
-    has_few = len(parents) < 2 or len(parents) == len(references) or 2 * len(parents.intersection(roots)) <= len(roots)
-    if is_numeric and has_few:
+    has_few = len(parents) < 2 or len(parents) == len(references)
+    has_few = has_few or (has_zeros and 2 * len(parents.intersection(roots)) <= len(roots))
+    if is_numeric and not is_sparse and has_few:
         return False
     above: dict[int, int | None] = ids  # an ancestor of each, twice as far after each round; in circles without an end
     for _ in range(len(ids).bit_length() + 1):
