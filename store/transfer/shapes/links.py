@@ -162,8 +162,8 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, i
 
     A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
     nothing refers to itself by a number, in a circle or elsewhere, and something has a grandparent, or the other column
-    `is_id` by its name. Numbers are parents if there are several, one has two children and most rows with a 0 have some,
-    or if ids are `is_sparse`, so that no other numbers meet them by chance.
+    `is_id` by its name. Numbers are parents if there are several, one has two children and most rows with a 0 have
+    some, or if ids are `is_sparse`, so that no other numbers meet them by chance.
     """
     ids: dict[int, int | None] = {}
     is_numeric, has_zeros, own_references, blanks = True, False, 0, 0
