@@ -396,8 +396,9 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
     if params["as_json"] and params["describe"]:
         raise BadInput("--describe prints text; leave --json out.")
     job, address, options = ImportJob(given, hierarchy), params["file"], _file_options(hierarchy, params)
-    job.moves = job.moves or (options.tree is not None and options.tree.shape == "parent" and not job.language)
-    if options.tree and options.tree.shape == "parent" and params["level_ids"]:
+    has_ids = options.tree is not None and options.tree.shape in ("parent", "left")
+    job.moves = job.moves or (has_ids and not job.language)
+    if has_ids and params["level_ids"]:
         raise BadInput("--level-ids is not for --tree-by id=ID, whose rows name one another by their ids.")
     if not address.startswith(SCHEME):
         check_address(address, "clade import HIERARCHY - --format csv")

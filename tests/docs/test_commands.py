@@ -93,21 +93,22 @@ PAGES = {
             "feed.csv: 2 rows, 6 nodes", "outline.txt: 4 rows, 4 nodes",
             "1 row with state=draft: left out by --skip.", "named.csv: 3 rows, 5 nodes",
             "shop.json: 3 rows, 3 nodes", "parents.csv: 3 rows, 3 nodes", "codes.csv: 3 rows, 3 nodes",
+            "sets.csv: 4 rows, 4 nodes",
             "added: 3 (2 CATEGORY, 1 PRODUCT)", "Lincoln CITY", "Nothing would change.", "Copied ", "no findings",
             "would be moved: 1 (1 CITY)\n  US/NE/Lincoln -> US/NE/Lancaster/Lincoln\nwould be added: 1 (1 COUNTY)",
             "Proposed command:\n  clade import location stores.csv --level country=Country",
             "path,level,name,id,code,7\n",
         ),
         after="head -c 24 nodes.csv; wc -l < nebraska.jsonl",
-        skipped=14,  # which tests/docs/test_importing.py runs
+        skipped=15,  # which tests/docs/test_importing.py runs
         warned="delimiter ;, guessed",
         files={
-            "stores.csv": ("csv", 10), "staedte.csv": ("csv", 11), "feed.csv": ("csv", 12),
-            "places.csv": ("csv", 13), "named.csv": ("csv", 14), "menu.csv": ("csv", 15),
-            "parents.csv": ("csv", 16), "codes.csv": ("csv", 17), "garden.csv": ("csv", 18),
-            "outline.txt": ("text", 18), "shop.json": ("text", 21),
+            "stores.csv": ("csv", 11), "staedte.csv": ("csv", 12), "feed.csv": ("csv", 13),
+            "places.csv": ("csv", 14), "named.csv": ("csv", 15), "menu.csv": ("csv", 16), "parents.csv": ("csv", 17),
+            "sets.csv": ("csv", 18), "codes.csv": ("csv", 19), "garden.csv": ("csv", 20), "bags.csv": ("csv", 10),
+            "outline.txt": ("text", 19), "shop.json": ("text", 22),
             "tree.json": ("json", 2),
-            "more.jsonl": ("json", 3), "moving.jsonl": ("json", 4), "taxonomy.txt": ("text", 22),
+            "more.jsonl": ("json", 3), "moving.jsonl": ("json", 4), "taxonomy.txt": ("text", 23),
         },
     ),
     "languages": Commands(

@@ -17,17 +17,19 @@ from store.transfer.shapes.doubts import Look, check_header, mojibake
 from store.transfer.shapes.levels import Levels
 from store.transfer.shapes.links import Links
 from store.transfer.shapes.nested import Nested, see_nested
+from store.transfer.shapes.nested_sets import NestedSets
 from store.transfer.shapes.outlines import Outline
 from store.transfer.shapes.paths import JsonLines, Paths
 from store.transfer.shapes.shape import RowOptions, Shape, TreeBy
 from store.transfer.shapes.taxonomy import Taxonomy
 
-SHAPES: Sequence[type[Shape]] = (ById, Links, Nested, JsonLines, Taxonomy, Paths, Levels, Outline)
+SHAPES: Sequence[type[Shape]] = (ById, NestedSets, Links, Nested, JsonLines, Taxonomy, Paths, Levels, Outline)
 """All shapes: the first that fits a table is its shape, and the first that sees its own in it raises the doubt."""
 TREES = {name: (shape, parts) for shape in SHAPES for name, parts in shape.trees.items()}
 TREE_BY = (
-    "it is id=ID,parent=PARENT, prefix=CODE, indent=COLUMN or depth=COLUMN with columns of a table, indent of a text, "
-    "or children=NAME of JSON; a part with a comma is in quotes, such as 'id=ID,\"parent=Parent, if any\"'."
+    "it is id=ID,parent=PARENT, prefix=CODE, left=LEFT,right=RIGHT, indent=COLUMN or depth=COLUMN with columns of a "
+    "table, indent of a text, or children=NAME of JSON; a part with a comma is in quotes, such as "
+    "'id=ID,\"parent=Parent, if any\"'."
 )
 
 

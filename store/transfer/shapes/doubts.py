@@ -19,7 +19,12 @@ DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?([./-])\d\d?\2\d{2,4}")
 _NUMBERED_CODE = re.compile(r"[A-Z]{0,3}\d[\w.]*")
 _YEAR = re.compile(r"(1[89]|20|21)\d\d")
 HEADER_WORDS = frozenset(("id", "key", "code", "name", "path", "level", "type", "title", "label", "parent", "parentid"))
-NAMES = re.compile("name|title|label|titel|bezeichnung|nombre|nom|nazwa|description|text")
+NAMES = re.compile("name|title|label|titel|titre|titulo|título|bezeichnung|benennung|nombre|^nom|nazwa|назва|text|名")
+_NO_NAMES = re.compile(  # in folded names of columns of other texts, and of other nodes
+    "desc|beschreib|опис|comment|komment|bemerk|remark|note|slug|ur[il]$|link|href|mail|job|position|type|status|state$|"
+    "path|image|icon|meta|seo|parent|manager|说明|描述|備考|説明"
+)
+_NO_WORDS = re.compile("code|slug|abbr|kürzel|symbol|^(id|key|nr|no|ref|iso)|(id|key)$")  # of ids in folded names
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,36 @@ class Look:
         for column, values in others:
             if "level" not in parts and all(found := [*map(self.hierarchy.find, {*values})]):
                 parts["level"], named = column, [level.name for level in found if level]
-        texts = [column for column, values in others if column != parts.get("level") and _are_words(values)]
-        name = next((column for column in texts if NAMES.search(fold(column))), next(iter(texts), ""))
+        name = self._name([one for one in others if one[0] != parts.get("level")], parts.get("id"))
         if name and fold(name) != "name" and not named:
             parts["key"] = name
         words = [word for level in sorted(named) for word in ("--name", f"{level.lower()}={name}")] if name else []
         by = csv_line([f"{what}={column}" for what, column in parts.items()])
         return ["--tree-by", by, *([] if "indent" in parts or fold(name) == "name" else words)]
+
+    def _name(self, columns: Sequence[tuple[str, Sequence[str]]], own: str | None) -> str:
+        """The column of names among others with their values, by its name first; empty where that of ids has them."""
+        texts = [
+            (_rank(column), 10 * len({*values}) < 9 * len(values), column)
+            for column, values in columns
+            if are_words(values)
+        ]
+        rank, _, name = min(texts, key=lambda one: one[:2], default=(3, False, ""))
+        if own and rank and are_words(ids := [*filter(None, self.sample.column(own))]):
+            is_code = bool(_NO_WORDS.search(fold(own))) or 2 * sum(map(_is_name, ids)) < len(ids)
+            if rank == 3 or not is_code or _rank(own) < 2:
+                return ""
+        return name
+
+
+def _rank(column: str) -> int:
+    """How likely a column is that of names, by its own name; 0 is the likeliest."""
+    folded = fold(column)
+    return 0 if folded == "name" else 3 if _NO_NAMES.search(folded) else 1 if NAMES.search(folded) else 2
+
+
+def _is_name(text: str) -> bool:
+    return " " in text or not text.isascii() or (text[0].isupper() and any(map(str.islower, text)))
 
 
 def shape_doubt(seen: str, *readings: Sequence[str], other: str = "write a file of paths") -> Doubt:
@@ -63,7 +91,7 @@ def nested_level(hierarchy: Hierarchy) -> Level | None:
     return next((one for one in hierarchy.levels.values() if one.may_be_root and one.name in one.under), None)
 
 
-def _are_words(values: Collection[str]) -> bool:
+def are_words(values: Collection[str]) -> bool:
     return sum(any(map(str.isalpha, value)) for value in values) >= 0.9 * len(values)
 
 

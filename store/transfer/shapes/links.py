@@ -13,7 +13,7 @@ from store.transfer.formats.source import REASON
 from store.transfer.formats.table import Sample, Table
 from store.transfer.rows import Rejection, Row
 from store.transfer.shapes.codes import BY_POSITION, see_codes
-from store.transfer.shapes.doubts import HEADER_WORDS, NUMBER, Look, shape_doubt
+from store.transfer.shapes.doubts import HEADER_WORDS, NUMBER, Look, are_words, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
 from store.transfer.shapes.parent_tree import NO_PARENT, ParentTree, link_of, node_id_of
 from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
@@ -21,9 +21,18 @@ from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
 MAX_CANDIDATES = 4
 _PARENTS = re.compile(
-    "parent|broader|superior|superclass|reportsto|manager|boss|belongsto|partof|containedin|eltern|übergeordnet|"
-    "uebergeordnet|vorgesetzt|padre|madre|genitore|rodzic|родител|батьк|上级|父"
+    "parent|broader|superior|superclass|subclassof|reportsto|manager|boss|supervisor|belongsto|partof|containedin|"
+    "^(pid|ppid|isa|mgr|mgrid|pai|pere|père|idpai|idpere|ouder)$|eltern|ubergeordnet|übergeordnet|uebergeordnet|"
+    "vorgesetzt|oberkategorie|obergruppe|oberbegriff|bovenliggend|overordn|överordn|padre|madre|genitore|rodzic|nadrzęd|"
+    "nadřazen|szülő|ebeveyn|родител|батьк|вышестоящ|上级|上級|上位|父|親|상위|부모"
 )
+_NO_PARENTS = re.compile(r"^(is|has)(?!a$|part|subclass)|(level|lvl|depth|count|type|status|sort|order|rank|flag|age)$")
+_NUMBERS = re.compile(  # folded names of columns whose numbers may be ids by chance
+    "level|tiefe|ebene|niveau|nivel|stufe|nesting|active|aktiv|enabled|visible|sichtbar|deleted|hidden|sort|order|"
+    "reihenfolge|position|^(pos|seq|day|floor)|rank|index|prio|rating|score|stars|points|punkte|year|jahr|month|qty|"
+    "quantity|amount|stock|anzahl|menge|size|price|preis|population|rooms|weight|version|width|height|percent|left|right"
+)
+_TOPS = re.compile("root|top|main|ultimate|grand|wurzel|haupt|oberst")  # of parents that are not the nearest ones
 _CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
 
 
@@ -82,12 +91,12 @@ class Links(Shape):
 
     @classmethod
     def see_table(cls, look: Look) -> None:
-        if (found := _parent_column(look.sample, look.rows, look.keys)) is not None:
-            parent, own = found
+        if found := _parent_columns(look.sample, look.rows, look.keys):
+            parent, own = found[0]
             raise shape_doubt(
                 f'{look.source} is a tree by parent ids: column "{shorten(parent)}" has values of "{shorten(own)}" of '
                 "other rows",
-                look.tree_by(id=own, parent=parent),
+                *(look.tree_by(id=own, parent=parent) for parent, own in found),
             )
 
     @classmethod
@@ -105,49 +114,78 @@ class Links(Shape):
             see_codes(source, {code.partition(" ")[0] for code in codes})
 
 
-def _parent_column(
+def _parent_columns(
     sample: Sample, rows: Callable[[], Iterator[Sequence[str]]], levels: Collection[str]
-) -> tuple[str, str] | None:
-    """The column by which rows refer to their parents, and that of their ids, by their values; None in other tables.
+) -> list[tuple[str, str]]:
+    """The columns by which rows refer to their parents, each with that of their ids, by their values; of several the
+    likeliest is the first.
 
     Two columns of `levels` refer to each other in any table of cities that are states, so only a name tells them. Where
     several columns are levels, these are the tree, and any other column may have numbers that are ids, too. Of several
-    pairs of columns, that with most references in the first rows is taken. Children may stand before their parents, so
-    a column that is named like one needs none there.
+    pairs of columns, that with most parents in the first rows is taken, since the others are ancestors further above.
+    Children may stand before their parents, so a column that is named like one needs none there. Names in the place of
+    ids may be there several times.
     """
     header, columns = sample.header, sample.columns
-    are_named = [bool(_PARENTS.search(fold(column))) for column in header]
-    found: list[tuple[bool, int, int, int]] = []
+    names = [*map(fold, header)]
+    are_named = [bool(_PARENTS.search(name)) and not _NO_PARENTS.search(name) for name in names]
+    is_number = [bool(_NUMBERS.search(name) or _NO_PARENTS.search(name)) for name in names]
+    found: list[tuple[bool, bool, int, bool, bool, int, int]] = []
+    sparse = set[int]()
     for own, ids in enumerate(columns):
         known = {*ids} - {""}
-        if not known or len(known) < 0.95 * len(ids):
+        is_unique, has_words = len(known) >= 0.95 * len(ids), are_words(known)
+        if not known or not (is_unique or has_words):
             continue
+        is_sparse = not all(map(str.isdecimal, known)) or max(map(float, known)) > 2 * len(
+            known
+        )  # none is met by chance
+        sparse |= {own} if is_sparse else set()
         for parent, values in enumerate(columns):
-            if parent == own or (len(levels) > 1 and not are_named[parent]):
+            is_possible = is_unique and len(levels) < 2 and (is_sparse or not is_number[parent])
+            if parent == own or not (are_named[parent] or is_possible):
                 continue
-            references = sum(value in known and value != one for one, value in zip(ids, values, strict=True))
-            if are_named[parent] or references >= max(2, len(ids) // 100):
-                found.append((not are_named[parent], -references, own, parent))
-    for *_, own, parent in sorted(found)[:MAX_CANDIDATES]:
+            references = [value for one, value in zip(ids, values, strict=True) if value in known and value != one]
+            others = sum(value not in known and value.casefold() not in NO_PARENT for value in values)
+            is_enough = (
+                are_named[parent] if is_unique else header[parent] not in levels and others * 9 < len(references)
+            )
+            if is_enough or (is_unique and len(references) >= max(2, len(ids) // 100)):
+                is_top = bool(_TOPS.search(fold(header[parent])))
+                found.append(
+                    (not are_named[parent], is_top, -len({*references}), not is_unique, has_words, own, parent)
+                )
+    trees, is_first = list[tuple[str, str]](), False
+    for is_other, is_top, count, *_, own, parent in sorted(found)[:MAX_CANDIDATES]:
+        if trees and (is_top or not count or is_other != is_first or header[parent] in dict(trees)):
+            continue
         pairs = ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent))
-        if _is_tree(islice(pairs, MAX_ROWS), is_named=are_named[parent], is_id=fold(header[own]) in HEADER_WORDS):
-            return header[parent], header[own]
-    return None
+        if _is_tree(
+            islice(pairs, MAX_ROWS),
+            is_named=not is_other,
+            is_id=fold(header[own]) in HEADER_WORDS,
+            is_sparse=own in sparse,
+        ):
+            trees.append((header[parent], header[own]))
+            is_first = is_other
+    return trees
 
 
-def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool) -> bool:
+def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, is_sparse: bool) -> bool:
     """Whether pairs of an id and that of its parent are a tree; texts are kept as numbers, for their memory.
 
     A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
     nothing refers to itself by a number, in a circle or elsewhere, and something has a grandparent, or the other column
-    `is_id` by its name.
+    `is_id` by its name. Numbers are parents if there are several, one has two children and most rows with a 0 have
+    some, or if ids are `is_sparse`, so that no other numbers meet them by chance.
     """
     ids: dict[int, int | None] = {}
-    is_numeric, own_references, blanks = True, 0, 0
+    is_numeric, has_zeros, own_references, blanks = True, False, 0, 0
     for own, parent in pairs:
         is_none = parent.casefold() in NO_PARENT if is_named else not parent or (is_id and parent == "0")
         blanks += is_none
         own_references += own == parent
+        has_zeros = has_zeros or parent == "0"
         is_numeric = is_numeric and (is_none or bool(NUMBER.fullmatch(parent)))
         ids[hash(own)] = None if is_none or own == parent else hash(parent)
     references = [parent for parent in ids.values() if parent is not None]
@@ -155,6 +193,12 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool) -
     if is_named:
         return known > 0 and known * 2 >= len(references)
     if known < len(references) or (is_numeric and (own_references or not blanks)):
+        return False
+    parents = {*references}
+    roots = [own for own, parent in ids.items() if parent is None]
+    has_few = len(parents) < 2 or len(parents) == len(references)
+    has_few = has_few or (has_zeros and 2 * len(parents.intersection(roots)) <= len(roots))
+    if is_numeric and not is_sparse and has_few:
         return False
     above: dict[int, int | None] = ids  # an ancestor of each, twice as far after each round; in circles without an end
     for _ in range(len(ids).bit_length() + 1):

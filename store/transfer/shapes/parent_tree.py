@@ -77,10 +77,11 @@ class ParentTree:
     """The tree of a file by links: its `rows` with their paths, parents first, once it is read.
 
     `part` makes the part of a node of its cells, its level and its id. In a tree `by_codes` the ids are codes, of which
-    each that begins with another one is below it. With `own_ids` the ids of nodes are those of rows, with `has_levels`
-    the file says levels. In a tree `by_names` the ids are names, of which leaves below other parents may have the same.
-    With `fold` ids ignore case. `parents` is the column of parents, for messages. With `create` a parent that no row
-    has becomes a root. `moving` are the places of stored nodes that have another one, None where these are not known.
+    each that begins with another one is below it; in one `by_intervals` the parents are a tree and two numbers. With
+    `own_ids` the ids of nodes are those of rows, with `has_levels` the file says levels. In a tree `by_names` the ids
+    are names, of which leaves below other parents may have the same. With `fold` ids ignore case. `parents` is the
+    column of parents, for messages. With `create` a parent that no row has becomes a root. `moving` are the places of
+    stored nodes that have another one, None where these are not known.
     """
 
     hierarchy: Hierarchy
@@ -95,6 +96,7 @@ class ParentTree:
     create: bool = False
     split: str = ""  # the signs around whole parts of codes
     moving: set[Key] | None = None
+    by_intervals: bool = False
     sentences: list[str] = field(default_factory=list)
     _rejections: list[Rejection] = field(default_factory=list)
     _reasons: dict[int, str] = field(default_factory=dict)  # why rows whose children are rejected with them are so
@@ -103,7 +105,9 @@ class ParentTree:
     _is_read: bool = False
 
     def spool(self, on_rows: Callable[[int], None] = lambda rows: None) -> None:
-        """Read the file; `on_rows` is called with each number of rows. Raises BadInput for codes that are no tree."""
+        """Read the file; `on_rows` is called with each number of rows. Raises BadInput for codes and intervals that are
+        no tree.
+        """
         self._db, self._is_read = Scratch(), True
         self._execute = self._db.execute
         self._rejections, self._reasons, self.sentences = [], {}, []
@@ -129,6 +133,8 @@ class ParentTree:
                 links, contents = [], []
         self._execute("CREATE INDEX by_id ON link (id)")
         self._execute("CREATE INDEX by_node_id ON link (node_id)")
+        if self.by_intervals:
+            self._link_intervals()
         if self.fold:
             self._fold_ids()
         self._execute(_NO_PARENTS)
@@ -236,6 +242,17 @@ class ParentTree:
         self._db.executemany(
             "UPDATE link SET parent = ? WHERE id = ?", ((above, own) for own, above in parents.items())
         )
+
+    def _link_intervals(self) -> None:
+        for one in self._rejections:
+            raise BadInput(f"Row {one.number} has no place in the tree: {one.reason.rstrip('.')}.")
+        rows = self._execute("SELECT parent, n, id FROM link ORDER BY parent, n")  # sorted before the first update
+        update, count, nested = "UPDATE link SET parent = ? WHERE n = ?", 0, 0
+        for (*_, number, _), above in around((*text.split("\0"), *row) for text, *row in rows):
+            count, nested = count + 1, nested + (above is not None)
+            self._execute(update, (above[-1] if above else "", number))
+        if count and not nested:
+            raise BadInput("No interval is within another one; left= and right= are the columns of nested sets.")
 
     async def place(self, store: Store | None) -> None:
         """Give each row its key and its parent, once the file is read; nodes of the store keep their keys.
@@ -372,28 +389,29 @@ class ParentTree:
         stored one is that the file does not have.
         """
         query = """
-            SELECT link.n, link.id, link.key, link.p, link.fixed, link.pk, link.sk, above.pk, above.sk, link.node_id
-            FROM link LEFT JOIN link above ON above.n = link.p WHERE link.p IS NOT NULL ORDER BY link.n
+            SELECT link.n, link.id, link.key, link.p, link.fixed, link.pk, link.sk, above.pk, above.sk
+            FROM link LEFT JOIN link above ON above.n = link.p
+            WHERE link.p IS NOT NULL AND link.node_id IS NOT NULL ORDER BY link.n
         """
         found = self._execute(query)
         while page := found.fetchmany(PAGE_ITEMS):
             coming: list[tuple[Any, Key]] = []
             for row in page:
-                _, _, key, parent, _, pk, sk, above_pk, above_sk, own_id = row
+                _, _, key, parent, _, pk, sk, above_pk, above_sk = row
                 place = Key(above_pk or "", f"{above_sk}{encode_segment(key)}#")  # as if the parent did not move
                 if not parent:
                     place = node_key(self.hierarchy.name, (key,))
                 if pk and (pk, sk) != place:
                     self._moved.add(Key(pk, sk))
-                if (pk, sk) != place and place.pk and (own_id or not self.by_names):
+                if (pk, sk) != place and place.pk:
                     coming.append((row, place))
             items = await store.get([place for _, place in coming], self._reads, strong=True)
-            for ((number, own, key, parent, fixed, *_, own_id), place), item in zip(coming, items, strict=True):
+            for ((number, own, key, parent, fixed, *_), place), item in zip(coming, items, strict=True):
                 node_id = item and bare_id(Record.of(item))
                 if not node_id or self._execute("SELECT 1 FROM link WHERE node_id = ?", (node_id,)).fetchone():
                     continue
                 is_derived = node_id == derived_id(self.hierarchy.name, path_of(*place))
-                if is_derived and (self.by_names or not own_id):  # a node without an id is that of its path
+                if is_derived and self.by_names:  # a node without an id is that of its path
                     self._execute("UPDATE link SET node_id = NULL WHERE n = ?", (number,))
                     continue
                 if is_derived:
@@ -498,6 +516,26 @@ def node_id_of(text: str) -> str:
 def hashed_id(text: str) -> str:
     """An id that is always the same for a text."""
     return derived_id("", (text,))
+
+
+def around(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], Sequence[Any] | None]]:
+    """Each of the sorted rows of a tree, a left and a right number, and the number of the row, with that whose interval
+    is the narrowest one around it. Raises BadInput where two are not nested.
+    """
+    above: list[Sequence[Any]] = []
+    for row in rows:
+        tree, left, right, number, *_ = row
+        while above and (above[-1][0] != tree or above[-1][2] < left):
+            above.pop()
+        if above and (left == above[-1][1] or right >= above[-1][2]):
+            _, low, high, other, *_ = above[-1]
+            raise BadInput(
+                f"Row {number} has the interval {int(left)} to {int(right)} and row {other} {int(low)} to {int(high)}: "
+                "they cross or share a number, so that their places are not known. Number the nodes again, name the "
+                "column of their trees by tree=, or import the file by the ids of parents."
+            )
+        yield row, above[-1] if above else None
+        above.append(row)
 
 
 def link_of(own: str, parent: str, keys: Iterable[str], *others: Any) -> Link:

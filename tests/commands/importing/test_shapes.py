@@ -65,7 +65,7 @@ def by_parent_ids(choose: random.Random) -> File:
     paths = tree(choose, 4)
     start, step = choose.choice([1, 100, 9_999]), choose.choice([1, 7])
     ids = {path: f"{start + step * number}" for number, path in enumerate(choose.sample(paths, len(paths)))}
-    own, parent = choose.choice([("id", "parent_id"), ("ID", "ParentId"), ("path", "level"), ("key", "belongs under"),
+    own, parent = choose.choice([("id", "parent_id"), ("ID", "ParentId"), ("path", "within"), ("key", "belongs under"),
                                  ("code", "x"), ("entity", "übergeordnet")])  # fmt: skip
     root = choose.choice(["", "0"]) if "p" in parent else ""
     header = [own, parent, "name"]
