@@ -77,6 +77,8 @@ def tree_of_sample(given: Given, shape: Shape) -> list[str]:
         tree.create = given.params["create_parents"]
         tree.spool()
         interrupt.run(tree.place(None))
+        if tree.unlike:
+            raise Doubt(Guess.SHAPE, tree.unlike, ("--fold-case", "id"))
     rejected = check_sample(plan, name, tree.rows() if tree else shape.first)
     notes = [f"  {sentence}" for sentence in (*(tree.sentences if tree else ()), rejected) if sentence]
     of_part = f" of the first {plan.rows:,} rows" if plan.rows >= DESCRIBED_ROWS else ""

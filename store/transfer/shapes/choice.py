@@ -115,8 +115,10 @@ def check_shape(shape: Shape) -> None:
 
     Raises BadInput for a table of paths with columns that have no place, unless they are to be ignored.
     """
-    table, taken = shape.table, shape.given.taken
-    if shape.is_export or shape.given.tree:
+    table, taken, tree = shape.table, shape.given.taken, shape.given.tree
+    if tree and tree.shape == "depth" and Guess.SHAPE not in taken:
+        NestedSets.see_unsorted(Look(shape.hierarchy, table.name, table.sample, table.texts))
+    if shape.is_export or tree:
         return
     if shape.is_table:
         if table.header_row is not None and Guess.HEADER not in taken:

@@ -19,7 +19,10 @@ DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?([./-])\d\d?\2\d{2,4}")
 _NUMBERED_CODE = re.compile(r"[A-Z]{0,3}\d[\w.]*")
 _YEAR = re.compile(r"(1[89]|20|21)\d\d")
 HEADER_WORDS = frozenset(("id", "key", "code", "name", "path", "level", "type", "title", "label", "parent", "parentid"))
-NAMES = re.compile("name|title|label|titel|titre|titulo|título|bezeichnung|benennung|nombre|^nom|nazwa|назва|text|名")
+NAMES = re.compile(
+    "name|title|label|titel|titre|titulo|título|bezeichnung|benennung|nombre|^nom|nazwa|назва|text|employee|"
+    "mitarbeiter|名"
+)
 _NO_NAMES = re.compile(  # in folded names of columns of other texts, and of other nodes
     "desc|beschreib|опис|comment|komment|bemerk|remark|note|slug|ur[il]$|link|href|mail|job|position|type|status|state$|"
     "path|image|icon|meta|seo|parent|manager|说明|描述|備考|説明"
@@ -78,7 +81,8 @@ def _rank(column: str) -> int:
 
 
 def _is_name(text: str) -> bool:
-    return " " in text or not text.isascii() or (text[0].isupper() and any(map(str.islower, text)))
+    is_word = text[0].isupper() and any(map(str.islower, text))
+    return "@" not in text and (" " in text or not text.isascii() or is_word)
 
 
 def shape_doubt(seen: str, *readings: Sequence[str], other: str = "write a file of paths") -> Doubt:

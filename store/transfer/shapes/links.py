@@ -182,7 +182,8 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, i
     ids: dict[int, int | None] = {}
     is_numeric, has_zeros, own_references, blanks = True, False, 0, 0
     for own, parent in pairs:
-        is_none = parent.casefold() in NO_PARENT if is_named else not parent or (is_id and parent == "0")
+        own, parent = (own.casefold(), parent.casefold()) if is_named else (own, parent)
+        is_none = parent in NO_PARENT if is_named else not parent or (is_id and parent == "0")
         blanks += is_none
         own_references += own == parent
         has_zeros = has_zeros or parent == "0"

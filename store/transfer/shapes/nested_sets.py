@@ -85,6 +85,14 @@ class NestedSets(Shape):
                 look.tree_by(**parts, **own),
             )
 
+    @classmethod
+    def see_unsorted(cls, look: Look) -> None:
+        """Raise Doubt for a table of intervals whose rows are not in their order, by which depths would be read."""
+        if parts := _interval_columns(look.sample):
+            places = zip(*(look.sample.column(parts[one]) for one in ("tree", "left") if one in parts), strict=True)
+            if any(above[:-1] == own[:-1] and float(own[-1]) < float(above[-1]) for above, own in pairwise(places)):
+                cls.see_table(look)
+
 
 def _interval_columns(sample: Sample) -> dict[str, str] | None:
     """The columns of intervals, and that of trees with numbers of their own; None where no intervals are nested.

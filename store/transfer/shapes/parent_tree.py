@@ -81,7 +81,8 @@ class ParentTree:
     `own_ids` the ids of nodes are those of rows, with `has_levels` the file says levels. In a tree `by_names` the ids
     are names, of which leaves below other parents may have the same. With `fold` ids ignore case. `parents` is the
     column of parents, for messages. With `create` a parent that no row has becomes a root. `moving` are the places of
-    stored nodes that have another one, None where these are not known.
+    stored nodes that have another one, None where these are not known. `unlike` says of a parent that differs in case
+    from the id of a row.
     """
 
     hierarchy: Hierarchy
@@ -96,6 +97,7 @@ class ParentTree:
     create: bool = False
     split: str = ""  # the signs around whole parts of codes
     moving: set[Key] | None = None
+    unlike: str = ""
     by_intervals: bool = False
     sentences: list[str] = field(default_factory=list)
     _rejections: list[Rejection] = field(default_factory=list)
@@ -348,6 +350,7 @@ class ParentTree:
                     else "zeros only: write it alike in both columns"
                 )
                 lacks = f"No row has the id {_shown(parent)} of its parent"
+                self.unlike = self.unlike or (f"{lacks}, but {_shown(own)} of row {number}" if is_case else "")
                 found.setdefault(parent, f"{lacks}; {_shown(own)} of row {number} differs in {way}.")
         way = "write one of them, or a row for each" if self.by_names else "write one of them"
         for parent, signs in product({*parents} - found.keys(), _SIGNS):
