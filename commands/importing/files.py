@@ -202,7 +202,7 @@ def _checked(name: str | None, file: Path, options: FileOptions) -> str:
         raise BadInput(f"{file.name} is {kind}, which is not read; write it as CSV or JSON, by an export or a script.")
     fitting = readings(file, is_known=name is not None) if name not in ("excel", "parquet", "geojson") else []
     if Guess.SHAPE not in options.taken and fitting and ("--format", name) not in fitting:
-        names = {"indent": "an outline", "jsonl": "a JSON document on each line", "csv": "a table"}
+        names = {"indent": "an outline", "taxonomy": "paths", "jsonl": "a JSON document on each line", "csv": "a table"}
         what = " or ".join(names.get(value, value) for _, value in fitting)
         known = "no known extension" if name is None else "another content than its extension says"
         seen = f"{file.name} has {known}: {what}"

@@ -445,7 +445,8 @@ def _run(job: ImportJob, attempt: Callable[[], None], trial: Trial) -> None:
             has_tree = given.params["by"] is None and job.language is None
             found, reason = readings(given, doubt, trial) if has_tree else ([], "")
             if not (describe and found):
-                say(*given.said, *trees_of(given, found), err=not describe)
+                if lines := [*given.said, *trees_of(given, found)]:
+                    say(*lines, err=not describe)
                 sentence = advised(given, doubt, found, reason)
                 if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
                     raise BadInput(f"{sentence} {OVERRIDE}") from None
@@ -453,7 +454,8 @@ def _run(job: ImportJob, attempt: Callable[[], None], trial: Trial) -> None:
                 job.taken.add(doubt.guess)
                 continue
         except BadInput:
-            say(*given.said)
+            if given.said:
+                say(*given.said)
             raise
         return say_description(found)
 
