@@ -5,6 +5,7 @@ and a trial of the first rows.
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -153,13 +154,12 @@ def _check_cells(source: str, hierarchy: Hierarchy, options: ColumnOptions, samp
     """Raise Doubt where columns of attributes have texts for no value, or numbers, dates or lists that are written in
     another way.
     """
-    cells: list[tuple[str, str]] = []
     words, numbers, dates = list[str](), list[str](), list[str]()
     for place, _, column in (value.partition("=") for value in options.attributes):
         level, _, name = place.partition(".")
         values = [*filter(None, sample.column(column)[:DESCRIBED_ROWS])] if column in sample.header else []
         attribute = hierarchy.level(level).attributes[name]
-        cells += [(column, cell) for cell in values]
+        words += [word for cell in dict.fromkeys(values) if cell in NULLS for word in ("--null", f"{column}={cell}")]
         known = [cell for cell in values if cell not in NULLS]
         if attribute.many and any("|" in cell for cell in known) and not any(";" in cell for cell in known):
             words += ["--list-separator", f"{column}=|"]
@@ -167,13 +167,12 @@ def _check_cells(source: str, hierarchy: Hierarchy, options: ColumnOptions, samp
             numbers += known
         elif attribute.kind in (Kind.DATE, Kind.DATETIME):
             dates += known
-    words += [word for column, cell in dict.fromkeys(cells) if cell in NULLS for word in ("--null", f"{column}={cell}")]
     numbers = [cell for cell in numbers if any(map(str.isdigit, cell)) and len(cell) < MAX_NUMBER]
     if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):
         signs = {sign for cell in numbers for sign in re.split(r"[\d.,'\s+-]+", cell) if sign}
         money = [sign for sign in signs if re.fullmatch("[A-Z]{3}", sign) or unicodedata.category(sign[-1]) == "Sc"]
-        examples = [f"{sign}{example}" for sign in money for example in EXAMPLES]
-        examples = [*EXAMPLES, *examples, *(f"{example} {sign}" for sign in money for example in EXAMPLES)]
+        signs_around = [("", ""), *((sign, "") for sign in money), *(("", f" {sign}") for sign in money)]
+        examples = [f"{before}{example}{after}" for before, after in signs_around for example in EXAMPLES]
         fitting = [example for example in examples if all(_fits(NumberFormat(example), cell) for cell in numbers)]
         words += ["--numbers", fitting[0]] if fitting else []
     if any(not re.match(r"\d{4}-\d\d-\d\d", cell) for cell in dates):
@@ -184,8 +183,6 @@ def _check_cells(source: str, hierarchy: Hierarchy, options: ColumnOptions, samp
 
 
 def _fits(example: NumberFormat | DateFormat, cell: str) -> bool:
-    try:
-        example.plain(cell)
-    except BadInput:
-        return False
-    return True
+    with suppress(BadInput):
+        return bool(example.plain(cell))
+    return False

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from store.model.names import canonical_language
 from store.output_file import output_file
 from store.reading import stored_items
 from store.transfer.by_id import RowsById, names_in
-from store.transfer.formats.cells import PLAIN, CellFormat
+from store.transfer.formats.cells import CellFormat
 from store.transfer.formats.csv import Dialect, delimiter_named
 from store.transfer.formats.skip import Skip
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
@@ -69,6 +69,10 @@ GC_THRESHOLD = 200_000
 ENOUGH_ROWS = 100  # of which most are rejected, so that an import stops; of fewer the others are imported
 MAX_PRUNED = 20  # nodes, and
 MAX_PRUNED_PART = 0.2  # of those that the file may remove: where both are passed, it may have been cut off
+OF_FILES = (
+    "nulls", "numbers", "dates", "separators", "fill_down", "order", "delimiter", "encoding", "quote", "header_row",
+    "column_names", "sheet",
+)  # parameters; fmt: skip
 NO_PRUNE = "--prune needs a whole table; this has a part of it."
 OVERRIDE = "--yes imports it as it is."
 VERBS = {Event.MOVED: "moved", Event.CREATED: "added", Event.UPDATED: "changed", Event.DELETED: "removed"}
@@ -391,8 +395,6 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
     excluded = ("prune", "prune_all", "moves", "order", "describe")
     if params["names_only"] is not None and any(params[name] for name in excluded):
         raise BadInput("--names-only only adds names; leave --prune, --moves and --describe out, and --order.")
-    if params["by"] is not None:
-        by_column(hierarchy, params["by"], params)
     if params["as_json"] and params["describe"]:
         raise BadInput("--describe prints text; leave --json out.")
     job, address, options = ImportJob(given, hierarchy), params["file"], _file_options(hierarchy, params)
@@ -463,10 +465,7 @@ def _run(job: ImportJob, attempt: Callable[[], None], trial: Trial) -> None:
 def _import_table(job: ImportJob, options: FileOptions) -> None:
     hierarchy, params = job.hierarchy, job.given.params
     address, describe, texts = params["file"], params["describe"], params["key"]
-    options = replace(options, skip=Skip())  # items are left out before they are rows
-    if options != replace(
-        options, cells=PLAIN, order=None, dialect=Dialect(), sheet=None, header_row=None, column_names=()
-    ):
+    if any(params[name] for name in OF_FILES):
         raise BadInput(
             "--null, --numbers, --dates, --list-separator, --fill-down, --order, --delimiter, --encoding, --quote, "
             "--header-row, --columns and --sheet are for files, not for DynamoDB tables."

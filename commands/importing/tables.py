@@ -84,7 +84,7 @@ class TableSource:
             raise BadInput("--tree-by needs a whole table; this export has only what changed.")
         if options.tree and TREES[options.tree.shape][0].needs_order:
             raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
-        return shape_of(hierarchy, self.table, options)
+        return shape_of(hierarchy, self.table, replace(options, skip=Skip()))  # items are left out before
 
     def by_keys(
         self, hierarchy: Hierarchy, templates: Sequence[KeyTemplate], columns: Sequence[LevelColumns],

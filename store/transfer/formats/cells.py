@@ -18,7 +18,7 @@ DATE_EXAMPLES = ("31.12.2026", "12/31/2026", "31/12/2026", "2026/12/31", "31-12-
 _SPACES = re.compile("[\u00a0\u2009\u202f]")  # narrow and no-break spaces, as programs write them between thousands
 _SIGNED = re.compile(r"([^\d\s]*)\s*(\d.*\d)\s*(\D*)", re.DOTALL)  # with a sign of currency before or after it
 _DATE_FORMATS = [f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd")] + ["%Y%m%d"]
-_CLOCK = re.compile(r"(?:(\d\d?)(:\d\d(?::\d\d(?:\.\d+)?)?)\s*(Z|[+-]\d\d:?\d\d)?)?")
+_MIDNIGHT = re.compile(r"0?0(:00(:00(\.0+)?)?)?")
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,11 @@ class DateFormat:
 
     def plain(self, text: str) -> str:
         """A date, perhaps with a time after it, as ISO 8601 has it. Raises BadInput for any other text."""
-        day, _, rest = text.strip().replace("T", " ", 1).partition(" ")
-        found, clock = _iso(day, self._format), _CLOCK.fullmatch(rest.strip())
-        if not found or not clock:
+        day, _, clock = text.strip().replace("T", " ", 1).partition(" ")
+        if not (found := _iso(day, self._format)):
             raise BadInput(f'"{shorten(text)}" is not a date like {self.example}.')
-        hour, minutes, offset = clock.groups("")
-        is_date = not (hour + minutes).strip("0:.") and not offset
-        return found if is_date else f"{found}T{hour.zfill(2)}{minutes}{offset}"
+        hour, colon, rest = clock.replace(" ", "").partition(":")
+        return f"{found}T{hour.zfill(2)}{colon}{rest}" if clock and not _MIDNIGHT.fullmatch(clock) else found
 
 
 def _iso(text: str, date_format: str) -> str:
@@ -123,19 +121,14 @@ class CellFormat:
         """The format by texts such as `NULL` and `Population=NA`, by examples of numbers and dates, and by signs such
         as `|` and `Tags=|`. Raises BadInput.
         """
-        everywhere = frozenset(null for null in nulls if "=" not in null)
-        columns: dict[str, frozenset[str]] = {}
-        for null in nulls:
-            column, equals, text = null.partition("=")
-            if equals:
-                columns[column] = columns.get(column, frozenset()) | {text}
-        pairs = [(column, sign) for column, _, sign in (one.rpartition("=") for one in separators) if column and sign]
-        signs = {one for one in separators if "=" not in one[1:-1]}
-        if len(signs) > 1 or "" in signs or len({column for column, _ in pairs}) + len(signs) < len(separators):
+        everywhere, columns = _by_column(nulls)
+        signs, own = _by_column(separators)
+        if "" in signs or any(len(one) > 1 for one in (signs, *own.values())):
             raise BadInput('--list-separator is one sign, such as "|", or one for a column, such as "Tags=|".')
         found = NumberFormat(numbers) if numbers is not None else None
         days = DateFormat(dates) if dates is not None else None
-        return cls(everywhere, columns, found, frozenset(fill_down), days, dict(pairs), next(iter(signs), ";"))
+        by_column = {column: sign for column, (sign,) in own.items()}
+        return cls(everywhere, columns, found, frozenset(fill_down), days, by_column, next(iter(signs), ";"))
 
     def nulls_in(self, column: str) -> frozenset[str]:
         """The texts that mean no value in a column."""
@@ -159,6 +152,14 @@ class CellFormat:
         used = (("--null", self.nulls_of), ("--fill-down", self.fill_down), ("--list-separator", self.separators))
         for option, used_by in used:
             check_named(option, used_by, header)
+
+
+def _by_column(texts: Iterable[str]) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
+    """What is given for all columns, and what by column, as in `NULL` and `Population=NA`."""
+    columns: dict[str, frozenset[str]] = {}
+    for column, _, own in (text.partition("=") for text in texts if "=" in text[1:-1]):
+        columns[column] = columns.get(column, frozenset()) | {own}
+    return frozenset(text for text in texts if "=" not in text[1:-1]), columns
 
 
 def check_named(option: str, columns: Iterable[str], header: Sequence[str]) -> None:

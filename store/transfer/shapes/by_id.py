@@ -41,9 +41,7 @@ class ById(Shape):
             raise BadInput("--null, --numbers, --dates and --list-separator are for the cells of tables, not for JSON.")
         else:
             self._values = {own.level: own for own in self.value_columns()}
-            self._used = {
-                level: {*PLACE, *self.unused, self.column, *own.values} for level, own in self._values.items()
-            }
+            self._place = PLACE | self.unused | {self.column}
 
     @classmethod
     def fits(cls, table: Table, options: RowOptions) -> bool:
@@ -108,7 +106,8 @@ class ById(Shape):
             if isinstance(found, Rejection):
                 return found
             return found._replace(path=path, parts=[part._replace(id=node_id) for part in found.parts], is_exact=True)
-        own, used = self._values.get(level), self._used.get(level, {*PLACE, *self.unused, self.column})
+        own = self._values.get(level)
+        used = self._place.union(own.values) if own else self._place
         fields = {name: value for name, value in given.items() if name not in used}
         if own:
             fields |= {name: given[column] for name, column in own.columns.items() if column in given}

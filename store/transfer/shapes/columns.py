@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
-from store.errors import BadInput, quantity, shell_words
+from store.errors import BadInput, quantity
 from store.model.attributes import NUMBERS, Attribute, Kind
 from store.model.hierarchy import Hierarchy, Level
 from store.model.names import NAMES, canonical_language
@@ -211,7 +211,7 @@ def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
     for level in hierarchy.levels.values():
         own = fold(level.name)
         above = {None, *(one.name for one in levels)}
-        if level.under & above and (key := take(*_names_of(level))):
+        if level.under & above and (key := take(own, f"{own}key", f"{own}name")):
             levels.append(level)
             options.levels.append(f"{level.name.lower()}={key}")
     for level in levels:
@@ -227,33 +227,6 @@ def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
         add(options.names, level.name.lower(), "name")
         add(options.ids, level.name.lower(), "id")
     return options
-
-
-def _names_of(level: Level) -> tuple[str, str, str]:
-    """The folded names of a column of the keys of a level."""
-    own = fold(level.name)
-    return own, f"{own}key", f"{own}name"
-
-
-def below_none(hierarchy: Hierarchy, header: Sequence[str]) -> str:
-    """What is said of columns that are named like levels below a root, of which the table has none; empty if no column
-    is. With a form of the options if another column can have the roots.
-    """
-    folded = {fold(column): column for column in header}
-    found = [
-        (level, folded[name]) for level in hierarchy.levels.values() for name in _names_of(level) if name in folded
-    ]
-    if not found:
-        return ""
-    names = {fold(one) for level in hierarchy.levels.values() for one in (*level.attributes, "id")}
-    others = folded.keys() - names - {fold(column) for _, column in found}
-    root = next(level for level in hierarchy.levels.values() if level.may_be_root)
-    pairs = [f"{root.name.lower()}=COLUMN", *(f"{level.name.lower()}={column}" for level, column in found)]
-    options = shell_words([word for pair in pairs for word in ("--level", pair)])
-    way = f"{options} names one" if any(others) else "add one"
-    are, they = ("are named like levels", "they stand") if len(found) > 1 else ("is named like a level", "it stands")
-    columns = f"Column{'s' * (len(found) > 1)} {named([column for _, column in found])}"
-    return f"{columns} {are}, and {root.name}, below which {they}, has no column; {way}."
 
 
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
@@ -304,19 +277,22 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
     found = [LevelColumns(name, "") for name in dict.fromkeys(in_keys)]
     for option in options:
         given, column, paths = level_column(option)
-        *names, name = given.split(",")
-        if names and not paths:
+        *leading, level = [hierarchy.level(one.strip()) for one in given.split(",")]
+        if leading and not paths:
             raise BadInput(f'--level {given} names several levels, as of paths; add split " > " after the column.')
-        leading, level = [hierarchy.level(one.strip()) for one in names], hierarchy.level(name.strip())
         before = [level for one in found for level in (*one.above, one.level)]
         for upper, lower in pairwise([*leading, level] if leading else [level, level] if paths else []):
             if upper.name not in lower.under:
                 raise BadInput(f"--level {given} has paths, but a {lower.name} may not stand under a {upper.name}.")
-        _check_place(given, (leading or [level])[0], before)
+        first = [*leading, level][0]
+        above = {*before[before.index(first.name) :]} if first.name in before else {None, *before}
+        if not first.under & above:
+            places = ", ".join(sorted(one or "the root" for one in first.under))
+            raise BadInput(f"--level {given} is in the wrong position: {first.name} is allowed under {places}.")
         if any(one.key == column and one.level == level.name for one in found):
-            raise BadInput(f'--level {name} has the column "{column}" twice; name each of its columns once.')
-        above = tuple([one.name for one in leading])
-        found.append(LevelColumns(level.name, column, formatted=formatted(level), paths=paths, above=above))
+            raise BadInput(f'--level {given} has the column "{column}" twice; name each of its columns once.')
+        names = [one.name for one in leading]
+        found.append(LevelColumns(level.name, column, formatted=formatted(level), paths=paths, above=names))
     if not found:
         roots = [level.name for level in hierarchy.levels.values() if level.may_be_root]
         raise NoLevels(
@@ -324,13 +300,6 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
             f"columns of its levels from the root down, such as --level {roots[0].lower()}=COLUMN."
         )
     return found
-
-
-def _check_place(option: str, level: Level, before: Sequence[str]) -> None:
-    above = {*before[before.index(level.name) :]} if level.name in before else {None, *before}
-    if not level.under & above:
-        places = ", ".join(sorted(above or "the root" for above in level.under))
-        raise BadInput(f"--level {option} is in the wrong position: {level.name} is allowed under {places}.")
 
 
 def level_column(option: str) -> tuple[str, str, CellPaths | None]:

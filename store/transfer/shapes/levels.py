@@ -15,15 +15,7 @@ from store.transfer.formats.table import Table
 from store.transfer.rows import Part, Rejection, Row
 from store.transfer.shapes.cell_paths import CellPaths, begin_with_leaf, paths_in_cells, see_paths
 from store.transfer.shapes.chains import Chains
-from store.transfer.shapes.columns import (
-    LevelCells,
-    LevelColumns,
-    NoLevels,
-    below_none,
-    check_columns,
-    columns,
-    match_columns,
-)
+from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, check_columns, columns, match_columns
 from store.transfer.shapes.doubts import Look, nested_level, shape_doubt
 from store.transfer.shapes.groups import check_groups
 from store.transfer.shapes.shape import RowOptions, Shape
@@ -68,7 +60,7 @@ class Levels(Shape):
         try:
             levels = columns(self.hierarchy, self.options)
         except NoLevels as error:
-            unmatched = NoLevels(f"{below_none(self.hierarchy, header) or error} The file has {named(header)}.")
+            unmatched = NoLevels(f"{error} The file has {named(header)}.")
             unmatched.table = self.table
             raise unmatched from None
         if not given.levels:
@@ -164,7 +156,8 @@ class Levels(Shape):
         """Add nodes of a level below one another to a row; the values are those of the last one."""
         *above, key = path
         name, levels = self._cells.value(cells, level.name), [*level.above, *[level.level] * len(path)]
-        if level.above and len(path) > len(level.above) + 1 and not self._nests(level.level):
+        nests = level.level in self.hierarchy.levels[level.level].under
+        if level.above and len(path) > len(level.above) + 1 and not nests:
             raise BadInput(
                 f'Column "{level.key}": "{shorten("/".join(path))}" has {len(path)} keys, and its levels are '
                 f"{', '.join([*level.above, level.level])}."
@@ -182,9 +175,6 @@ class Levels(Shape):
             raise BadInput(f'Column "{used}" has a value, but the path in "{level.key}" has no {level.level}.')
         else:
             row.parts.append(Part(levels[len(above)]))
-
-    def _nests(self, level: str) -> bool:
-        return level in self.hierarchy.levels[level].under
 
     def _layout(self, cells: Sequence[object]) -> list[LevelColumns]:
         """The columns of the levels, where one column is given for several: it is that of the deepest in the row."""

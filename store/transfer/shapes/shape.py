@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 from store.errors import BadInput, shorten
 from store.model.attributes import Attribute
@@ -250,6 +250,5 @@ def ordered(row: Row | Rejection, value: object) -> Row | Rejection:
     if isinstance(row, Rejection):
         return row
     text = text_of(value).strip() or None
-    rows = [one._replace(parts=[*one.parts[:-1], one.parts[-1]._replace(rank=text)]) for one in row.others]
-    parts = [*row.parts[:-1], row.parts[-1]._replace(rank=text)] if row.parts else row.parts
-    return row._replace(parts=parts, others=rows)
+    parts = [*row.parts[:-1], *(part._replace(rank=text) for part in row.parts[-1:])]
+    return row._replace(parts=parts, others=[cast(Row, ordered(one, value)) for one in row.others])
