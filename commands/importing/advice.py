@@ -18,7 +18,6 @@ from store.transfer.staging import Node
 
 MAX_TRIALS = 12
 MAX_READINGS = 3  # that are shown
-MAX_STEPS = 20
 SHOWN_NODES = 12
 SHOWN_OF_TREE = 8
 SHOWN_CHILDREN = 4  # of a node
@@ -62,8 +61,8 @@ class Given:
             added += [word, value]
             if word in ("--tree-by", "--columns"):  # there are no columns of levels, or none of these names
                 params |= {"levels": None, "key": None, **dict.fromkeys(_COLUMNS if word == "--columns" else ())}
-        is_other = params != self.params and len(self.steps) < MAX_STEPS
-        return Given(params, self._options, [*self.steps, (doubt.seen, added)]) if is_other else None
+        steps = [*self.steps, (doubt.seen, added)]
+        return Given(params, self._options, steps) if params != self.params else None
 
     def words(self) -> list[str]:
         """The words of a command with these parameters."""
@@ -118,11 +117,6 @@ def readings(given: Given, doubt: Doubt, trial: Trial) -> tuple[list[Reading], s
     for one in follow(given, doubt):
         found.setdefault(tuple(one.tree), one)
     return [*found.values()][:MAX_READINGS], (reasons or [""])[0]
-
-
-def trees_of(before: Given, found: Sequence[Reading]) -> list[str]:
-    """The trees of readings, each below its options, for a person."""
-    return [line for given, tree in found for line in (f"{given.added(before)} makes this tree:", *tree)]
 
 
 def advised(before: Given, doubt: Doubt, found: Sequence[Reading], reason: str) -> str:

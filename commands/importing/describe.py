@@ -31,7 +31,6 @@ SHOWN_VALUES = 3
 SHOWN_COLUMNS = 60
 MAX_NUMBER = 40  # characters of a cell that may be one
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
-_LACKS_NUL = "No command is proposed: a name has the character NUL, which no shell passes; rename it."
 
 
 def plan_of(given: Given, hierarchy: Hierarchy, stored: Collection[Key] = ()) -> ImportPlan:
@@ -40,19 +39,24 @@ def plan_of(given: Given, hierarchy: Hierarchy, stored: Collection[Key] = ()) ->
     return ImportPlan(hierarchy, **options, stored=stored)
 
 
+def shape_at(given: Given, hierarchy: Hierarchy, source: Source, options: FileOptions, said: list[str]) -> Shape:
+    """The shape of a file. Without a column of a level, raises Doubt where another shape is seen, and says columns."""
+    try:
+        return shape_of_file(hierarchy, source.file, given.params["format_name"], options)
+    except NoLevels as error:
+        if error.table is not None:
+            describe_columns(said, error.table.sample, {})
+            check_unmatched(hierarchy, error.table, options.taken)
+        raise
+
+
 def describe_file(given: Given, hierarchy: Hierarchy, source: Source, options: FileOptions) -> list[str]:
     """Note the columns of a file, what was guessed, and a command that has passed the checks; returns the lines of the
     tree of the first rows.
 
     Raises BadInput for a file that no command would import, and Doubt where options make it another one.
     """
-    try:
-        shape = shape_of_file(hierarchy, source.file, given.params["format_name"], options)
-    except NoLevels as error:
-        if error.table is not None:
-            describe_columns(given.said, error.table.sample, {})
-            check_unmatched(hierarchy, error.table, options.taken)
-        raise
+    shape = shape_at(given, hierarchy, source, options, given.said)
     given.said += [f"{source.name}: {guess}" for guess in (*shape.table.guesses, *shape.guesses)]
     if shape.is_table:
         sample, parts = shape.table.sample, shape.given.tree.parts if shape.given.tree else {}
@@ -98,9 +102,6 @@ def say_description(found: Sequence[Reading]) -> None:
     first = found[0].given
     say(*[f"{seen}; {shell_words(words)}." for seen, words in first.steps], *first.said)
     for number, (given, tree) in reversed([*enumerate(found)]):
-        if any("\0" in word for word in given.proposed):
-            say(_LACKS_NUL)
-            continue
         say(f"The tree {'by the proposed command' if not number else 'by another reading'}:", *tree)
         say("Proposed command:" if not number else "Its command:", f"  {shell_words(given.proposed)}")
 

@@ -167,8 +167,9 @@ class Batches:
                     "tier": level_partition(self._pk, node.level, len(above)), "level": node.level,
                     "above": cast(Any, above), "kids": {}, **({"below": {}} if parent else {}),
                 }  # fmt: skip
+            rank = self._diff.ranks.get(node.sk) if self._diff.plan.order else node.rank
             item: Item = {
-                **shared, "sk": node.sk, "rank": self._rank(node) or first_rank(node.level, own), "id": creation.id,
+                **shared, "sk": node.sk, "rank": rank or first_rank(node.level, own), "id": creation.id,
                 "name": decode_segment(own) if node.name is None else node.name, "revision": creation.revision,
                 "updated_at": self._batch.at, **node.values,
             }  # fmt: skip
@@ -187,9 +188,6 @@ class Batches:
                 changes.append(Put(item, ABSENT))
             changes.append(Put(id_item_at(creation.id, self._pk, node.sk), creation.when))
         self._count_new()
-
-    def _rank(self, node: Node) -> str | None:
-        return self._diff.ranks.get(node.sk) if self._diff.plan.order else node.rank
 
     def _update(self, old: Record, new: Record) -> Iterator[Batch]:
         """Update a node."""

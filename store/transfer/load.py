@@ -499,12 +499,10 @@ class _Import:
         if not batch.roots and "#" not in batch.ranks:
             await self.store.commit(changes)
         else:
-            entries = [
-                one._replace(sk=root_log_key(version.partition))
-                for one in batch.entries
-                if one.sk == "#" and one.event is not Event.UPDATED
-            ]
-            own = {root_log_key(version.partition): rank for sk, rank in batch.ranks.items() if sk == "#"}
+            key = root_log_key(version.partition)
+            of_root = [one for one in batch.entries if one.sk == "#" and one.event is not Event.UPDATED]
+            entries = [one._replace(sk=key) for one in of_root]
+            own = {key: batch.ranks["#"]} if "#" in batch.ranks else {}
             async with self.roots_lock:
                 roots = self.roots or await tree_version(self.store, self.plan.hierarchy.name, self.reads)
                 self.roots = None

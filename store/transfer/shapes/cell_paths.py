@@ -132,7 +132,7 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
         counts = Counter(parents)
         related = sum(parent in known or counts[parent] > 1 for parent in parents)
         if separator in SURE_SEPARATORS:
-            found = related >= 2 or not known.isdisjoint(parents) or any(key.count(separator) > 1 for key in joined)
+            found = related > 0 or any(key.count(separator) > 1 for key in joined)
             found = found or (separator in ARROWS and len(joined) == len(keys) > 1)
         else:
             # No part is without letters or empty, as in a web address.

@@ -19,7 +19,7 @@ from store.transfer.shapes.cell_paths import CellPaths
 
 OPTIONS = ("--level", "--name", "--id", "--attr", "--fold-case", "--name-in")  # in the order of `ColumnOptions`
 _PATHS = re.compile(
-    r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(\s+reversed)?(?:\s+each\s+("[^"]*"|'[^']*'))?(\s+reversed)?""", re.DOTALL
+    r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(?:\s+each\s+("[^"]*"|'[^']*'))?(\s+reversed)?""", re.DOTALL
 )  # of a column of paths
 _TARGETS = {"--attr": ("attribute", 'store.street="Column"'), "--name-in": ("language", 'city.de="Column"')}
 
@@ -309,8 +309,8 @@ def level_column(option: str) -> tuple[str, str, CellPaths | None]:
     name, column = _split("--level", option)
     if not (match := _PATHS.fullmatch(column)):
         return name, column, None
-    column, split, _, each, _ = match.groups()
-    return name, column, CellPaths(split[1:-1], each and each[1:-1], is_reversed=bool(match[3] or match[5]))
+    column, split, each, is_reversed = match.groups()
+    return name, column, CellPaths(split[1:-1], each and each[1:-1], bool(is_reversed))
 
 
 def _split(option: str, value: str) -> tuple[str, str]:

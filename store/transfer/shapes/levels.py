@@ -103,7 +103,7 @@ class Levels(Shape):
         if cells[0] == self._corner and self._cells.is_header(cells):
             return Rejection(number, "The row is the header again; remove it.")
         path, parts, keys, absent = list[str](), list[Part](), list[str](), False
-        others: Sequence[Row] = ()
+        others = list[Row]()
         text = self._text
         levels = self._layout(cells) if self._shares_columns else self.levels
         for index, level in enumerate(levels, start=1):
@@ -118,10 +118,10 @@ class Levels(Shape):
                 self._add(_Nodes(path, parts, keys), cells, level, (key,))
             else:
                 first, *more = self._paths(cells, level.key, level.paths, levels[index:])
-                branches = [_Nodes([*path], [*parts], [*keys]) for _ in more]
-                for branch, other in zip(branches, more, strict=True):
+                for other in more:
+                    branch = _Nodes([*path], [*parts], [*keys])
                     self._add(branch, cells, level, other)
-                others = [*others, *(Row(number, *branch) for branch in branches)]
+                    others.append(Row(number, *branch))
                 self._add(_Nodes(path, parts, keys), cells, level, first)
         if not path:
             return Rejection(number, "The row has no key in any column of a level.")

@@ -42,10 +42,9 @@ class TreeBy:
     def on(self, header: Sequence[str]) -> "TreeBy":
         """These parts for a table with this header, which tells what of `level=a:b=c` is the column."""
         text = self.parts.get("level", "")
-        first, _, rest = text.partition(":")
-        if text in header or not first or "=" not in rest:
+        column = max((one for one in header if text == one or text.startswith(f"{one}:")), key=len, default=text)
+        if column == text:
             return self
-        column = max((one for one in header if one and text.startswith(f"{one}:")), key=len, default=first)
         levels = (text[len(column) + 1 :], *self.levels)
         return replace(self, parts={**self.parts, "level": column}, levels=levels)
 
