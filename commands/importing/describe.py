@@ -29,7 +29,6 @@ from store.transfer.tables.proposals import are_ids
 DESCRIBED_ROWS = 1_000
 SHOWN_VALUES = 3
 SHOWN_COLUMNS = 60
-MAX_NUMBER = 40  # characters of a cell that may be one
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
 
 
@@ -168,7 +167,7 @@ def _check_cells(source: str, hierarchy: Hierarchy, options: ColumnOptions, samp
             numbers += known
         elif attribute.kind in (Kind.DATE, Kind.DATETIME):
             dates += known
-    numbers = [cell for cell in numbers if any(map(str.isdigit, cell)) and len(cell) < MAX_NUMBER]
+    numbers = [cell for cell in numbers if any(map(str.isdigit, cell))]
     if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):
         signs = {sign for cell in numbers for sign in re.split(r"[\d.,'\s+-]+", cell) if sign}
         money = [sign for sign in signs if re.fullmatch("[A-Z]{3}", sign) or unicodedata.category(sign[-1]) == "Sc"]

@@ -41,7 +41,7 @@ class NumberFormat:
     def _parts(self) -> tuple[str, str, str]:
         """The example's sign of currency before the number, the number, and the sign after it."""
         found = _SIGNED.fullmatch(_SPACES.sub(" ", self.example).strip())
-        return (found[1], found[2], found[3].strip()) if found else ("", "", "")
+        return (found[1], found[2], found[3]) if found else ("", "", "")
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -54,8 +54,8 @@ class NumberFormat:
 
     def plain(self, text: str) -> str:
         """A number with a decimal point and without thousands, such as 1234.56. Raises BadInput for any other text."""
-        _, number, after = self._parts
-        found = self._pattern.fullmatch(_SPACES.sub(" ", text.strip()) if number[1] == " " or after else text.strip())
+        _, number, _ = self._parts
+        found = self._pattern.fullmatch(_SPACES.sub(" ", text.strip()))
         if not found or (found["sign"] and found["inner"]):
             raise BadInput(f'"{shorten(text)}" is not a number like {self.example}.')
         plain = found["number"].replace(number[1], "").replace(number[-3], ".")

@@ -16,8 +16,7 @@ SURE_SEPARATORS = (*ARROWS, " :: ", " | ", "->", ">", "»", "›", "→", "::", 
 DASHES = (" - ", " – ", ";", ".")  # which keys may have, too, so that all of them must
 SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
 ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|www\.|mailto:)", re.IGNORECASE)
-_FILE = re.compile(r".*/[^/]*\.\w{1,5}")
-MANY_PATHS = 8
+_FILE = re.compile(r"(\.{0,2}|~)/.*|.*/[^/]*(\.\w{1,5}|/.*)", re.DOTALL)  # an absolute one, of a file, or a long one
 LEAF_FIRST = (" < ", " ← ", ", ", ",")  # signs of paths that may begin with the leaf, as addresses do
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
@@ -143,9 +142,8 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
             found = found or (separator == " / " and words == related == len(joined) > 1)
         if found:
             return max(joined, key=lambda key: (key.count(separator), -len(key))), separator
-    for separator in (".", "-", ", ") if are_roots else ():
-        codes = [key for key in keys if key.count(separator) > 1 and not DATE.fullmatch(key)]
-        codes = codes if separator == ", " else [key for key in codes if " " not in key.strip()]
+    for separator in ".-" if are_roots else "":
+        codes = [key for key in keys if key.count(separator) > 1 and " " not in key.strip() and not DATE.fullmatch(key)]
         counts = Counter(code.rpartition(separator)[0] for code in codes)
         if len(codes) >= 0.9 * len(keys) and sum(one for one in counts.values() if one > 1) * 2 >= len(codes):
             return max(codes, key=lambda code: counts[code.rpartition(separator)[0]]), separator
@@ -162,12 +160,10 @@ def _file_path(keys: Collection[str]) -> str:
     folders = [[key[:at] for at, sign in enumerate(key) if sign == "/" and key[:at].strip("./~")] for key in joined]
     counts = Counter(folder for one in folders for folder in one) + Counter(keys)
     related = sum(any(counts[folder] > 1 for folder in one) for one in folders)
-    are_absolute = 2 * sum(key.startswith(("./", "../", "~/", "/")) for key in keys) >= len(keys)
-    are_deep = 2 * sum(len(one) > 1 for one in folders) >= len(joined)
     are_files = 2 * sum(map(bool, map(_FILE.fullmatch, joined))) >= len(joined)
     names = sum(any(map(str.isalpha, key.rpartition("/")[2])) or counts[key] > 1 for key in joined)
-    is_path = are_absolute or ((are_deep or are_files) and names >= 0.9 * len(joined))
-    is_enough = len(joined) >= max(ENOUGH_ROWS, 0.8 * len(keys) - 1) and 2 * related >= len(joined)
+    is_path = are_files and names >= 0.9 * len(joined) and 2 * related >= len(joined)
+    is_enough = len(joined) >= max(ENOUGH_ROWS, 0.8 * len(keys) - 1)
     return max(joined, key=lambda key: (key.count("/"), -len(key), key)) if is_path and is_enough else ""
 
 
@@ -190,18 +186,16 @@ def paths_in_cells(values: Collection[str]) -> tuple[str, str, str] | None:
 def leaf_first_path(keys: Collection[str]) -> tuple[str, str] | None:
     """The same as `joined_path` for paths that begin with the leaf, most of three parts or more.
 
-    One of them is the end of another, or they are names in a directory, such as `CN=Jo,O=Acme`, or many with few roots:
-    other texts have commas, too.
+    One of them is the end of another, or they are names in a directory, such as `CN=Jo,O=Acme`: other texts have
+    commas, too.
     """
     for sign in LEAF_FIRST:
         paths = [key.split(sign) for key in keys if sign in key]
         words = [path for path in paths if len(path) > 2 and all(any(map(str.isalpha, one)) for one in path[-2:])]
-        is_sure = any(sign.join(path[1:]) in keys for path in paths) or all(
-            "=" in one for path in paths for one in path
-        )
-        are_few = len(paths) >= MANY_PATHS and 4 * len({path[-1] for path in paths}) <= len(paths)
+        are_named = all("=" in one for path in paths for one in path)
+        is_sure = are_named or any(sign.join(path[1:]) in keys for path in paths)
         are_most = len(paths) >= 0.9 * len(keys) and 2 * len(words) >= len(keys)
-        if are_most and (is_sure or are_few) and begin_with_leaf(keys, CellPaths(sign)):
+        if are_most and is_sure and begin_with_leaf(keys, CellPaths(sign)):
             return max(keys, key=lambda key: key.count(sign)), sign
     return None
 

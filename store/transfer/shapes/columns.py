@@ -148,11 +148,11 @@ class LevelCells:
         """Whether a row is the header again."""
         return cells[0] == self._header[0] and list(cells) == self._header
 
-    def text(self, cells: Sequence[object], column: str) -> str:
+    def text(self, cells: Sequence[object], column: str, *, is_number: bool = False) -> str:
         """The text of a cell, empty where it means no value. Raises BadInput for a typed one that is no name."""
         index = self.index[column]
-        cell = cells[index]
-        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_name=column in self._naming)
+        cell, is_name = cells[index], column in self._naming
+        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_name=is_name, is_number=is_number)
         return "" if text in self._nulls[index] else text
 
     def value(self, cells: Sequence[object], column: str | None) -> str | None:
@@ -176,12 +176,9 @@ class LevelCells:
         return Part(level.level, name, node_id, attributes or NOTHING, columns=level.columns)
 
     def _formatted(self, cells: Sequence[object], column: str, attribute: Attribute) -> object:
-        index = self.index[column]
-        cell = cells[index]
-        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_number=is_number(attribute))
-        if not text or text in self._nulls[index]:
-            return None
-        return self._format.value(text, attribute, column) if isinstance(cell, str) else text
+        text = self.text(cells, column, is_number=is_number(attribute)) or None
+        is_text = text and isinstance(cells[self.index[column]], str)
+        return self._format.value(text, attribute, column) if is_text else text
 
 
 def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
