@@ -459,10 +459,7 @@ def _import_table(job: ImportJob, options: FileOptions) -> None:
     hierarchy, params = job.hierarchy, job.given.params
     address, describe, texts = params["file"], params["describe"], params["key"]
     if any(params[name] for name in OF_FILES):
-        raise BadInput(
-            "--null, --numbers, --dates, --list-separator, --fill-down, --order, --delimiter, --encoding, --quote, "
-            "--header-row, --columns and --sheet are for files, not for DynamoDB tables."
-        )
+        raise BadInput("Options of cells, of the order and of CSV and Excel are for files, not for DynamoDB tables.")
     if options.by_id:
         raise BadInput("--by needs a file, not a DynamoDB table; import the table by its keys.")
     if options.tree and texts:

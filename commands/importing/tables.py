@@ -144,14 +144,9 @@ def item_columns(
         raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
     templates = [KeyTemplate(hierarchy, text) for text in texts]
     found = columns(hierarchy, given, (level for template in templates for level in template.levels))
-    values = {(own.level, *own.values) for own in found}
-    if any(own.paths and (own.paths.each or own.above) for own in found) or len(values) > len(
-        {own.level for own in found}
-    ):
-        raise BadInput(
-            "each, paths of several levels, and values of each of several columns of one level, are for files, not for "
-            "tables."
-        )
+    values, levels = {(own.level, *own.values) for own in found}, {own.level for own in found}
+    if len(values) > len(levels) or any(own.paths and (own.paths.each or own.above) for own in found):
+        raise BadInput("Several paths, paths of several levels and values by column are for files, not for tables.")
     return templates, found
 
 

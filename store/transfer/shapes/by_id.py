@@ -11,7 +11,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES
 from store.model.records import Record, checked_id
 from store.transfer.diff import bare_id
-from store.transfer.formats.cells import PLAIN, named, typed_text
+from store.transfer.formats.cells import PLAIN, check_named, typed_text
 from store.transfer.formats.source import JSON_REASON
 from store.transfer.formats.table import Table, TableRow
 from store.transfer.rows import AskedNodes, Part, Rejection, Row, TextRows
@@ -49,11 +49,7 @@ class ById(Shape):
 
     def _read_columns(self, header: Sequence[str]) -> None:
         self.levels = self.value_columns()
-        if self.column not in header:
-            raise BadInput(
-                f'The file has no column "{self.column}" of {"values" if self.attribute else "ids"}; it has '
-                f"{named(header)}. --by {self.by}=COLUMN names it."
-            )
+        check_named("--by", [self.column], header)
         check_table(header, [LevelColumns("", self.column), *self.levels])
         self.given.cells.check(header)
         self.rejected = self.table.rejected(JSON_REASON)

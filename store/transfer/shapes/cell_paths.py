@@ -17,6 +17,7 @@ DASHES = (" - ", " – ", ";", ".")  # which keys may have, too, so that all of 
 SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
 ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|www\.|mailto:)", re.IGNORECASE)
 _FILE = re.compile(r"(\.{0,2}|~)/.*|.*/[^/]*(\.\w{1,5}|/.*)", re.DOTALL)  # an absolute one, of a file, or a long one
+MANY_PATHS = 8
 LEAF_FIRST = (" < ", " ← ", ", ", ",")  # signs of paths that may begin with the leaf, as addresses do
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
@@ -142,8 +143,9 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
             found = found or (separator == " / " and words == related == len(joined) > 1)
         if found:
             return max(joined, key=lambda key: (key.count(separator), -len(key))), separator
-    for separator in ".-" if are_roots else "":
-        codes = [key for key in keys if key.count(separator) > 1 and " " not in key.strip() and not DATE.fullmatch(key)]
+    for separator in (".", "-", ", ") if are_roots else ():
+        codes = [key for key in keys if key.count(separator) > 1 and not DATE.fullmatch(key)]
+        codes = [key for key in codes if separator == ", " or " " not in key.strip()]
         counts = Counter(code.rpartition(separator)[0] for code in codes)
         if len(codes) >= 0.9 * len(keys) and sum(one for one in counts.values() if one > 1) * 2 >= len(codes):
             return max(codes, key=lambda code: counts[code.rpartition(separator)[0]]), separator
@@ -186,16 +188,17 @@ def paths_in_cells(values: Collection[str]) -> tuple[str, str, str] | None:
 def leaf_first_path(keys: Collection[str]) -> tuple[str, str] | None:
     """The same as `joined_path` for paths that begin with the leaf, most of three parts or more.
 
-    One of them is the end of another, or they are names in a directory, such as `CN=Jo,O=Acme`: other texts have
-    commas, too.
+    One of them is the end of another, or they are names in a directory, such as `CN=Jo,O=Acme`, or many with few roots:
+    other texts have commas, too.
     """
     for sign in LEAF_FIRST:
         paths = [key.split(sign) for key in keys if sign in key]
         words = [path for path in paths if len(path) > 2 and all(any(map(str.isalpha, one)) for one in path[-2:])]
         are_named = all("=" in one for path in paths for one in path)
         is_sure = are_named or any(sign.join(path[1:]) in keys for path in paths)
+        are_few = len(paths) >= MANY_PATHS and 4 * len({path[-1] for path in paths}) <= len(paths)
         are_most = len(paths) >= 0.9 * len(keys) and 2 * len(words) >= len(keys)
-        if are_most and is_sure and begin_with_leaf(keys, CellPaths(sign)):
+        if are_most and (is_sure or are_few) and begin_with_leaf(keys, CellPaths(sign)):
             return max(keys, key=lambda key: key.count(sign)), sign
     return None
 

@@ -177,8 +177,9 @@ class LevelCells:
 
     def _formatted(self, cells: Sequence[object], column: str, attribute: Attribute) -> object:
         text = self.text(cells, column, is_number=is_number(attribute)) or None
-        is_text = text and isinstance(cells[self.index[column]], str)
-        return self._format.value(text, attribute, column) if is_text else text
+        if text and isinstance(cells[self.index[column]], str):
+            return self._format.value(text, attribute, column)
+        return text
 
 
 def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:

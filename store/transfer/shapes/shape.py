@@ -226,10 +226,7 @@ class Shape:
     def refuse_columns(self) -> None:
         """Raise BadInput for options that only tables have."""
         if any(self.given.columns.pairs()) or self.given.cells != PLAIN:
-            raise BadInput(
-                "--level, --name, --name-in, --id, --attr, --fold-case, --fill-down, --null, --numbers, --dates and "
-                "--list-separator need a table: CSV, Excel, Parquet, GeoJSON, or a list of objects in a JSON document."
-            )
+            raise BadInput("Options of columns and cells need a table: CSV, Excel, Parquet, GeoJSON or objects of JSON.")
 
     @classmethod
     def see_table(cls, look: Look) -> None:
