@@ -73,11 +73,6 @@ class Batch:
     waiting_keys: set[Key] = field(default_factory=set)
     ranks: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def changes_so_far(self) -> int:
-        """The maximum number of its changes."""
-        return len(self.changes) + len(self.waiting_keys)
-
 
 @dataclass(frozen=True)
 class Pruned:
@@ -249,8 +244,9 @@ class Batches:
             changes += len(above)
             size += sum([_size_of(counted.record) for counted in above])
         logged = BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
+        changes += len(self._batch.changes) + len(self._batch.waiting_keys) + len(self._unwritten)
         if (
-            self._batch.changes_so_far + len(self._unwritten) + changes > self._max_changes
+            changes > self._max_changes
             or self._bytes + size > MAX_BATCH_BYTES
             or self._log_bytes + logged > MAX_LOG_BYTES
         ):

@@ -89,14 +89,9 @@ class LoadResult:
 
 
 async def load(
-    store: Store,
-    plan: ImportPlan,
-    result: LoadResult,
-    *,
-    prune: bool = False,
-    dry_run: bool = False,
+    store: Store, plan: ImportPlan, result: LoadResult, *, prune: bool = False, dry_run: bool = False,
     on_nodes: Callable[[int], None] = lambda nodes: None,
-) -> None:
+) -> None:  # fmt: skip
     """Make the table as the plan has it, and add to `result` what is done.
 
     With `prune`, nodes below those of the file that the file does not have are removed, unless there are rejected rows

@@ -59,13 +59,9 @@ class LevelColumns:
 
     def without(self, taken: Collection[str]) -> "LevelColumns":
         """These columns without the ones that a level below takes; the key keeps its own."""
-        return replace(
-            self,
-            name=None if self.name in taken else self.name,
-            id=None if self.id in taken else self.id,
-            attributes={name: column for name, column in self.attributes.items() if column not in taken},
-            names={language: column for language, column in self.names.items() if column not in taken},
-        )
+        own = {name: column for name, column in self.columns.items() if column not in taken}
+        names = {language: column for language, column in self.names.items() if column not in taken}
+        return replace(self, name=own.pop("name", None), id=own.pop("id", None), attributes=own, names=names)
 
     @cached_property
     def columns(self) -> dict[str, str]:

@@ -226,7 +226,7 @@ class Shape:
     def refuse_columns(self) -> None:
         """Raise BadInput for options that only tables have."""
         if any(self.given.columns.pairs()) or self.given.cells != PLAIN:
-            raise BadInput("Options of columns and cells need a table: CSV, Excel, Parquet, GeoJSON or objects of JSON.")
+            raise BadInput("Options of columns and cells need a table: CSV, Excel, Parquet, GeoJSON or JSON objects.")
 
     @classmethod
     def see_table(cls, look: Look) -> None:
