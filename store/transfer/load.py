@@ -449,10 +449,9 @@ class _Import:
         """Give the roots of the file ranks in their order."""
         roots = await self.store.nodes(siblings(self.plan.hierarchy.name), self.reads)
         stored = {(root.level, root.pk): root.rank for root in roots}
-        levels: dict[str, list[Node]] = {}
-        for node in sorted(self.plan.roots.values(), key=self.plan.place):
-            levels.setdefault(node.level, []).append(node)
-        for level, own in levels.items():
+        nodes = sorted(self.plan.roots.values(), key=self.plan.place)
+        for level in dict.fromkeys(node.level for node in nodes):
+            own = [node for node in nodes if node.level == level]
             ranks = ordered_ranks(level, [stored.get((level, node.pk)) for node in own], stored.values())
             self.plan.root_ranks |= {node.pk: rank for node, rank in zip(own, ranks, strict=True)}
 

@@ -31,11 +31,8 @@ class NumberFormat:
 
     def __post_init__(self) -> None:
         if self._parts[1] not in EXAMPLES or "%" in self.example:
-            written = " or ".join(f'"{example}"' for example in EXAMPLES)
-            raise BadInput(
-                f'"{shorten(self.example)}" is not a format of numbers; use {written}, perhaps with a sign of currency,'
-                ' such as "$1,234.56".'
-            )
+            written = " or ".join(f'"{example}"' for example in (*EXAMPLES, "$1,234.56"))
+            raise BadInput(f'"{shorten(self.example)}" is not a format of numbers; use {written}.')
 
     @cached_property
     def _parts(self) -> tuple[str, str, str]:

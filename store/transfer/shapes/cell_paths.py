@@ -19,6 +19,7 @@ ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|www\.|mailto:)", re.IGNORECASE
 _FILE = re.compile(r"(\.{0,2}|~)/.*|.*/[^/]*(\.\w{1,5}|/.*)", re.DOTALL)  # an absolute one, of a file, or a long one
 MANY_PATHS = 8
 LEAF_FIRST = (" < ", " ← ", ", ", ",")  # signs of paths that may begin with the leaf, as addresses do
+_UPWARD = frozenset(map(str.strip, LEAF_FIRST))
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
 
@@ -175,12 +176,10 @@ def paths_in_cells(values: Collection[str]) -> tuple[str, str, str] | None:
     """
     for each in ("|", ";", "\n", ","):
         parts = {part for value in values for part in value.split(each)}
-        if any(each in value for value in values) and (path := joined_path(parts, are_roots=True)):
-            example, sign = path
-            if each not in sign and all(
-                sign in part for value in values if each in value for part in value.split(each)
-            ):
-                return example, sign, each
+        several = [part for value in values if each in value for part in value.split(each)]
+        path = joined_path(parts, are_roots=True) if several else None
+        if path and each not in path[1] and all(path[1] in part for part in several):
+            return *path, each
     path = joined_path(values, are_roots=True) or leaf_first_path(values)
     return (*path, "") if path else None
 
@@ -206,7 +205,7 @@ def leaf_first_path(keys: Collection[str]) -> tuple[str, str] | None:
 def begin_with_leaf(cells: Iterable[str], paths: CellPaths) -> bool:
     """Whether paths share their ends and not their beginnings, such as `Omaha, Nebraska, US`.
 
-    With signs that stand between a parent and its child by custom, such as `>`, the ends of others must be whole paths.
+    With signs that stand between a parent and its child by custom, such as `/`, the ends of others must be whole paths.
     """
     known: set[tuple[str, ...]] = set()
     for cell in filter(None, cells):
@@ -218,10 +217,8 @@ def begin_with_leaf(cells: Iterable[str], paths: CellPaths) -> bool:
     tails = sum(path[1:] in known for path in known)
     if len(known) < (ENOUGH_ROWS if any(len(path) > 2 for path in known) else 2 * ENOUGH_ROWS) or heads > tails:
         return False
-    total = sum(map(len, known))
-    is_downward = not {paths.split, paths.split.strip()}.isdisjoint(SURE_SEPARATORS)
-    most = 0.9 if len(starts) == total else 0.8
-    return 10 * len(starts) >= 6 * total and len(ends) < most * len(starts) and (tails > 0 or not is_downward)
+    most = 0.9 if len(starts) == sum(map(len, known)) else 0.8
+    return len(ends) < most * len(starts) and (tails > 0 or paths.split.strip() in _UPWARD)
 
 
 def see_paths(

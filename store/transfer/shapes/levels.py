@@ -41,7 +41,6 @@ class Levels(Shape):
         super().__init__(hierarchy, table, options)
         self.levels = self._found_levels(table.header)
         self.rejected = table.rejected(REASON)
-        self.keys = [level.key for level in self.levels]
         check_columns(table.header, self.levels)
         self._columns = {level.key: level.values for level in self.levels}
         used = [column for own in self._columns.values() for column in {*own}]
@@ -76,7 +75,7 @@ class Levels(Shape):
         self._cells = LevelCells(header, self.levels, self.given.cells)
         if unused := {*self._fill_down} - {column for own in self.levels for column in (own.key, *own.values)}:
             raise BadInput(f'Column "{min(unused)}" of --fill-down is not imported; name it with --level or --attr.')
-        self._text, self._corner = self._cells.text, header[0]
+        self._text = self._cells.text
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
         self._above: Sequence[object] = ()
 
@@ -100,7 +99,7 @@ class Levels(Shape):
         return found
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
-        if cells[0] == self._corner and self._cells.is_header(cells):
+        if self._cells.is_header(cells):
             return Rejection(number, "The row is the header again; remove it.")
         path, parts, keys, absent = list[str](), list[Part](), list[str](), False
         others = list[Row]()
@@ -146,10 +145,8 @@ class Levels(Shape):
             found.sort()
             found = [one for one, after in zip(found, [*found[1:], ()], strict=True) if after[: len(one)] != one]
             if len(found) > 1:
-                raise BadInput(
-                    f'Column "{column}" has {len(found)} paths, and the node of "{deeper}" can stand below one of '
-                    "them; write a row for each place that it is to have."
-                )
+                several = f'Column "{column}" has {len(found)} paths, and the node of "{deeper}" can stand below one'
+                raise BadInput(f"{several} of them; write a row for each place that it is to have.")
         return found
 
     def _add(self, row: _Nodes, cells: Sequence[object], level: LevelColumns, path: Sequence[str]) -> None:
@@ -158,9 +155,9 @@ class Levels(Shape):
         name, levels = self._cells.value(cells, level.name), [*level.above, *[level.level] * len(path)]
         nests = level.level in self.hierarchy.levels[level.level].under
         if level.above and len(path) > len(level.above) + 1 and not nests:
+            known = ", ".join([*level.above, level.level])
             raise BadInput(
-                f'Column "{level.key}": "{shorten("/".join(path))}" has {len(path)} keys, and its levels are '
-                f"{', '.join([*level.above, level.level])}."
+                f'Column "{level.key}": "{shorten("/".join(path))}" has {len(path)} keys, and its levels are {known}.'
             )
         for one, place in zip(above, levels, strict=False):
             row.path.append(self._folded(tuple(row.path), one, None)[0] if level.fold else one)
