@@ -163,9 +163,8 @@ def describe_table(given: Given, hierarchy: Hierarchy, table: TableSource, colum
         raise BadInput(f"{source} has no items to describe.")
     left_out.ask()
     names = table.keys or next(iter(key_candidates(items)), ())
-    given.said.append(
-        f"{source}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(names) or 'unknown'}"
-    )
+    number = quantity(len(items), "item")
+    given.said.append(f"{source}: {number} in the sample, keys {' and '.join(names) or 'unknown'}")
     given.said += [f"  {' / '.join(key_text(item.get(name)) for name in names)}" for item in items[:SHOWN_KEYS]]
     found = [Proposal(table.keys, given.params["key"] or (), columns)]
     if not given.params["key"] and not columns.levels:

@@ -169,7 +169,8 @@ class TreeDiff:
     def _close(self, sk: str) -> _OpenNode | None:
         """Pop all nodes from the stack that are not ancestors of the node at a key; returns its nearest ancestor."""
         while self._stack and not (sk and sk.startswith(self._stack[-1].sk)):
-            self._order(self._stack[-1])
+            if self._stack[-1].ordered:
+                self._order(self._stack[-1])
             open_node = self._stack.pop()
             if open_node.ranked:
                 ranks = {*open_node.ranks}

@@ -118,9 +118,8 @@ async def load(
     await running.reject_late()
     result.rejections[:] = dict.fromkeys(result.rejections)  # each pass finds them
     if sum(one.has_other_key for one in result.rejections) >= max(2, MOST * len(plan.ids)):
-        result.rejections = [
-            one._replace(reason=one.reason.replace(MOVE_ADVICE, OTHER_KEYS_ADVICE)) for one in result.rejections
-        ]
+        found = [(one, one.reason.replace(MOVE_ADVICE, OTHER_KEYS_ADVICE)) for one in result.rejections]
+        result.rejections = [one._replace(reason=reason) for one, reason in found]
     result.rejections.sort()
 
 
@@ -318,9 +317,8 @@ class _Import:
             look_for_ids = version.number > 0 or self.dry_run or attempt > 0
             with contextlib.suppress(Conflict):
                 return await self._attempt(tree, version, pruned, look_for_ids=look_for_ids)
-        raise Conflict(
-            f"Other writes to {path_text(tree.pk, '#')} prevented the import; the same command continues it."
-        )
+        root = path_text(tree.pk, "#")
+        raise Conflict(f"Other writes to {root} prevented the import; the same command continues it.")
 
     async def _attempt(self, tree: Tree, version: TreeVersion, pruned: Pruned, *, look_for_ids: bool) -> None:
         """Read and compare a tree, and write the differences; what is `pruned` grows with each commit."""

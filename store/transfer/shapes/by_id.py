@@ -55,9 +55,8 @@ class ById(Shape):
         self.rejected = self.table.rejected(JSON_REASON)
         self._index, self._nulls = header.index(self.column), self.given.cells.nulls_in(self.column)
         self._others = {n: index for index, n in enumerate(header) if n not in PLACE and n != self.column}
-        self._cells = PathCells(
-            self.hierarchy, ["path", "level", *self._others], self.levels, self.given.cells, self.unused
-        )
+        names = ["path", "level", *self._others]
+        self._cells = PathCells(self.hierarchy, names, self.levels, self.given.cells, self.unused)
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its id alone, and with its text."""
