@@ -215,11 +215,8 @@ class Levels(Shape):
             paths = level.paths
             if paths and not paths.is_reversed and begin_with_leaf(look.sample.column(level.key), paths):
                 options = [*given[:place], f"{given[place]} reversed", *given[place + 1 :]]
-                raise shape_doubt(
-                    f'Column "{shorten(level.key)}" of {look.source} has paths that begin with the leaf: their ends '
-                    "repeat, and their beginnings do not",
-                    [word for option in options for word in ("--level", option)],
-                )
+                seen = f'Column "{shorten(level.key)}" of {look.source} has paths that begin with the leaf'
+                raise shape_doubt(f"{seen}: their ends repeat", [word for one in options for word in ("--level", one)])
 
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
