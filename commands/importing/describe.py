@@ -64,7 +64,7 @@ def describe_file(given: Given, hierarchy: Hierarchy, source: Source, options: F
         keys = [level.key for level in shape.levels if level.key]
         if not options.columns.levels:
             _refuse_ids(source.name, keys, sample)
-        if keys and replace(options.cells, nulls=frozenset(), fill_down=frozenset()) == PLAIN:
+        if keys and {*options.cells.nulls} <= {""} and replace(options.cells, nulls={}, fill_down=frozenset()) == PLAIN:
             _check_cells(source.name, hierarchy, shape.options, sample)
     check_shape(shape)
     propose(given, shape.options.pairs())

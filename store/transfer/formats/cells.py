@@ -97,18 +97,16 @@ def _iso(text: str, date_format: str) -> str:
 
 @dataclass(frozen=True)
 class CellFormat:
-    """How cells are written: texts that mean no value, in all columns or in one, the formats of numbers and of dates,
-    columns whose empty cells have the value above, as merged cells have, and the sign between the values of a list, by
-    column and for all others.
+    """How cells are written: texts that mean no value, the formats of numbers and of dates, columns whose empty cells
+    have the value above, as merged cells have, and the sign between the values of a list. Texts and signs are by
+    column, and by "" for all.
     """
 
-    nulls: frozenset[str] = frozenset()
-    nulls_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    nulls: Mapping[str, frozenset[str]] = field(default_factory=dict)
     numbers: NumberFormat | None = None
     fill_down: frozenset[str] = frozenset()
     dates: DateFormat | None = None
     separators: Mapping[str, str] = field(default_factory=dict)
-    separator: str = ";"
 
     @classmethod
     def of(
@@ -118,18 +116,17 @@ class CellFormat:
         """The format by texts such as `NULL` and `Population=NA`, by examples of numbers and dates, and by signs such
         as `|` and `Tags=|`. Raises BadInput.
         """
-        everywhere, columns = _by_column(nulls)
-        signs, own = _by_column(separators)
-        if "" in signs or any(len(one) > 1 for one in (signs, *own.values())):
+        signs = _by_column(separators)
+        if any(len(own) > 1 or "" in own for own in signs.values()):
             raise BadInput('--list-separator is one sign, such as "|", or one for a column, such as "Tags=|".')
         found = NumberFormat(numbers) if numbers is not None else None
         days = DateFormat(dates) if dates is not None else None
-        by_column = {column: sign for column, (sign,) in own.items()}
-        return cls(everywhere, columns, found, frozenset(fill_down), days, by_column, next(iter(signs), ";"))
+        by_column = {column: sign for column, (sign,) in signs.items()}
+        return cls(_by_column(nulls), found, frozenset(fill_down), days, by_column)
 
     def nulls_in(self, column: str) -> frozenset[str]:
         """The texts that mean no value in a column."""
-        return self.nulls | self.nulls_of.get(column, frozenset())
+        return self.nulls.get("", frozenset()) | self.nulls.get(column, frozenset())
 
     def value(self, text: str, attribute: Attribute, column: str) -> object:
         """The value of a text for an attribute: a plain number or an ISO date, of several values a list of them, where
@@ -137,7 +134,7 @@ class CellFormat:
         """
         own = self.dates if attribute.kind in (Kind.DATE, Kind.DATETIME) else None
         example = self.numbers if attribute.kind in NUMBERS else own
-        sign = self.separators.get(column, self.separator)
+        sign = self.separators.get(column) or self.separators.get("", ";")
         if not attribute.many:
             return _plain(text, example)
         if text.startswith("[") or (example is None and sign == ";"):
@@ -146,17 +143,18 @@ class CellFormat:
 
     def check(self, header: Sequence[str]) -> None:
         """Raise BadInput for a column of an option that is not in the header."""
-        used = (("--null", self.nulls_of), ("--fill-down", self.fill_down), ("--list-separator", self.separators))
+        used = (("--null", self.nulls), ("--fill-down", self.fill_down), ("--list-separator", self.separators))
         for option, used_by in used:
-            check_named(option, used_by, header)
+            check_named(option, {*used_by} - {""}, header)
 
 
-def _by_column(texts: Iterable[str]) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
-    """What is given for all columns, and what by column, as in `NULL` and `Population=NA`."""
-    columns: dict[str, frozenset[str]] = {}
-    for column, _, own in (text.partition("=") for text in texts if "=" in text[1:-1]):
-        columns[column] = columns.get(column, frozenset()) | {own}
-    return frozenset(text for text in texts if "=" not in text[1:-1]), columns
+def _by_column(texts: Iterable[str]) -> dict[str, frozenset[str]]:
+    """What is given by column, as in `Population=NA`, and by "" for all, as in `NULL`."""
+    found: dict[str, frozenset[str]] = {}
+    for text in texts:
+        column, own = text.split("=", 1) if "=" in text[1:-1] else ("", text)
+        found[column] = found.get(column, frozenset()) | {own}
+    return found
 
 
 def check_named(option: str, columns: Iterable[str], header: Sequence[str]) -> None:
