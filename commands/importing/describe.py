@@ -144,10 +144,8 @@ def _refuse_ids(source: str, keys: Sequence[str], sample: Sample) -> None:
     for column in keys:
         values = [*filter(None, sample.column(column)[:DESCRIBED_ROWS])]
         if len(values) > 1 and are_ids(values):
-            raise BadInput(
-                f'Column "{shorten(column)}" of {source} has ids, such as {shorten(values[0])}, and no keys; name the '
-                "columns of keys with --level."
-            )
+            seen = f'Column "{shorten(column)}" of {source} has ids, such as {shorten(values[0])}, and no keys'
+            raise BadInput(f"{seen}; name the columns of keys with --level.")
 
 
 def _check_cells(source: str, hierarchy: Hierarchy, options: ColumnOptions, sample: Sample) -> None:

@@ -67,10 +67,8 @@ class DateFormat:
 
     def __post_init__(self) -> None:
         if not self._format:
-            raise BadInput(
-                f"--dates {shorten(self.example)} is no clear example of a date; write one with a year of four digits "
-                f"and a day above 12, such as {', '.join(DATE_EXAMPLES)}."
-            )
+            way = f"write one with a year of four digits and a day above 12, such as {', '.join(DATE_EXAMPLES)}"
+            raise BadInput(f"--dates {shorten(self.example)} is no clear example of a date; {way}.")
 
     @cached_property
     def _format(self) -> str:
