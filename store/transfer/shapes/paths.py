@@ -150,7 +150,8 @@ class Paths(Shape):
         if levels and not any(map(self.hierarchy.find, levels)):
             if Guess.SHAPE not in self.given.taken:
                 see(look)
-            seen = f'Column "level" of {look.source} has no level of {self.hierarchy.name}, such as "{shorten(levels[0])}"'
+            name, first = self.hierarchy.name, shorten(levels[0])
+            seen = f'Column "level" of {look.source} has no level of {name}, such as "{first}"'
             known = ", ".join(self.hierarchy.levels)
             raise BadInput(f"{seen}; the levels are {known}. Columns of other names are imported with --level.")
         check_places(self, look)
