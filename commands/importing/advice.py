@@ -4,12 +4,13 @@ the tree that it makes.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from typer.core import TyperOption
 
 from store.errors import BadInput, quantity, shell_words, shorten
-from store.model.keys import parent_sort_key, path_of
+from store.model.keys import parent_sort_key
 from store.model.paths import format_path
 from store.transfer.formats.source import Doubt
 from store.transfer.rows import ImportPlan
@@ -17,7 +18,6 @@ from store.transfer.staging import Node
 
 MAX_TRIALS = 12
 MAX_READINGS = 3  # that are shown
-MAX_STEPS = 20
 SHOWN_NODES = 12
 SHOWN_OF_TREE = 8
 SHOWN_CHILDREN = 4  # of a node
@@ -61,8 +61,8 @@ class Given:
             added += [word, value]
             if word in ("--tree-by", "--columns"):  # there are no columns of levels, or none of these names
                 params |= {"levels": None, "key": None, **dict.fromkeys(_COLUMNS if word == "--columns" else ())}
-        is_other = params != self.params and len(self.steps) < MAX_STEPS
-        return Given(params, self._options, [*self.steps, (doubt.seen, added)]) if is_other else None
+        steps = [*self.steps, (doubt.seen, added)]
+        return Given(params, self._options, steps) if params != self.params else None
 
     def words(self) -> list[str]:
         """The words of a command with these parameters."""
@@ -110,21 +110,13 @@ def readings(given: Given, doubt: Doubt, trial: Trial) -> tuple[list[Reading], s
                 continue
             has_passed = has_passed or bool(found)
             yield from found
-        for other in doubt.others if not has_passed else ():
-            found = [*follow(given, other)]
-            yield from found
-            if found:
-                return
+        others = iter(() if has_passed else doubt.others)
+        yield from next(filter(None, ([*follow(given, other)] for other in others)), [])
 
     found: dict[tuple[str, ...], Reading] = {}
     for one in follow(given, doubt):
         found.setdefault(tuple(one.tree), one)
-    return [*found.values()][:MAX_READINGS], next(iter(reasons), "")
-
-
-def trees_of(before: Given, found: Sequence[Reading]) -> list[str]:
-    """The trees of readings, each below its options, for a person."""
-    return [line for given, tree in found for line in (f"{given.added(before)} makes this tree:", *tree)]
+    return [*found.values()][:MAX_READINGS], (reasons or [""])[0]
 
 
 def advised(before: Given, doubt: Doubt, found: Sequence[Reading], reason: str) -> str:
@@ -143,54 +135,46 @@ def preview(plan: ImportPlan, of_part: str = "") -> list[str]:
     which rows, where these are not all.
     """
     counts: Counter[tuple[int, str]] = Counter()
-    lines, is_cut = list[str](), False
+    lines = list[str]()
     labels = {name: level.label for name, level in plan.hierarchy.levels.items()}
     for tree in plan.trees.values():
         is_packed = bool(tree.packed)
         nodes = tree.nodes
-        for node in nodes.values():
-            counts[node.sk.count("#"), labels.get(node.level, node.level)] += 1
-        most = min(SHOWN_OF_TREE, SHOWN_NODES - len(lines))
-        drawn = [*_drawn(nodes, labels, most)]
-        lines += drawn
-        is_cut = is_cut or len(drawn) == most < len(nodes)
+        counts.update((node.sk.count("#"), labels.get(node.level, node.level)) for node in nodes.values())
+        if len(lines) < SHOWN_NODES:
+            lines += islice(_drawn(nodes, labels), min(SHOWN_OF_TREE, SHOWN_NODES - len(lines)))
         if is_packed:
             tree.pack()
-    total, levels = counts.total(), {level for _, level in counts}
-    if len(levels) == 1:
-        lines = [line.removesuffix(f" {next(iter(levels))}") for line in lines]
-    if is_cut:
-        lines.append("…")
+    lines += ["…"] if len(lines) < counts.total() else []
+    level, *others = {level for _, level in counts} or {""}
+    if not others:
+        lines = [line.removesuffix(f" {level}") for line in lines]
     depths: defaultdict[int, list[str]] = defaultdict(list)
-    for (depth, level), count in sorted(counts.items()):
-        depths[depth].append(f"{count:,} {level}" if len(levels) > 1 else f"{count:,}")
+    for (depth, of_level), count in sorted(counts.items()):
+        depths[depth].append(f"{count:,} {of_level}" if others else f"{count:,}")
     by_depth = [f"{' and '.join(found)} at depth {depth}" for depth, found in depths.items()]
     more = f", and {len(by_depth) - SHOWN_DEPTHS} more depths" if len(by_depth) > SHOWN_DEPTHS else ""
-    level = f"{next(iter(levels))} " if len(levels) == 1 else ""
-    return [
-        *[f"  {line}" for line in lines],
-        f"  {quantity(total, f'{level}node')}{of_part}: {', '.join(by_depth[:SHOWN_DEPTHS])}{more}.",
-    ]
+    total = quantity(counts.total(), "node" if others else f"{level} node".strip())
+    return [*[f"  {line}" for line in lines], f"  {total}{of_part}: {', '.join(by_depth[:SHOWN_DEPTHS])}{more}."]
 
 
-def _drawn(nodes: dict[str, Node], labels: dict[str, str], most: int) -> Iterator[str]:
-    """The first nodes of a tree, each below its parent, a line each; `labels` are the names of levels."""
+def _drawn(nodes: Mapping[str, Node], labels: Mapping[str, str]) -> Iterator[str]:
+    """The nodes of a tree, each below its parent, a line each, of many children the first; `labels` are the names of
+    levels.
+    """
     below: defaultdict[str, list[Node]] = defaultdict(list)
     for sk, node in nodes.items():
         above = parent_sort_key(sk) if sk != "#" else ""
         below[above if above in nodes else ""].append(node)
-    waiting = [(0, node, 0) for node in reversed(below[""])]
-    while waiting and most:
-        depth, node, left_out = waiting.pop()
-        most -= 1
-        if left_out:
-            yield f"{'  ' * depth}… {left_out:,} more"
-            continue
-        path = path_of(node.pk, node.sk)
-        key = path[-1] if depth or len(path) == 1 else format_path(path)
-        name = f" ({shorten(node.name)})" if node.name not in (None, path[-1]) else ""
-        yield f"{'  ' * depth}{shorten(key, 200)}{name} {labels.get(node.level, node.level)}"
-        children = below[node.sk]
-        rest = len(children) - SHOWN_CHILDREN
-        waiting += [(depth + 1, node, rest)] if rest > 0 else []
-        waiting += [(depth + 1, child, 0) for child in reversed(children[:SHOWN_CHILDREN])]
+
+    def drawn(place: str, indent: str) -> Iterator[str]:
+        for node in below[place][:SHOWN_CHILDREN]:
+            path = node.path
+            key = path[-1] if place or len(path) == 1 else format_path(path)
+            name = f" ({shorten(node.name)})" if node.name not in (None, path[-1]) else ""
+            yield f"{indent}{shorten(key, 200)}{name} {labels.get(node.level, node.level)}"
+            yield from drawn(node.sk, f"{indent}  ")
+        if len(below[place]) > SHOWN_CHILDREN:
+            yield f"{indent}… {len(below[place]) - SHOWN_CHILDREN:,} more"
+
+    return drawn("", "")

@@ -5,6 +5,7 @@ and a trial of the first rows.
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -28,9 +29,7 @@ from store.transfer.tables.proposals import are_ids
 DESCRIBED_ROWS = 1_000
 SHOWN_VALUES = 3
 SHOWN_COLUMNS = 60
-MAX_NUMBER = 40  # characters of a cell that may be one
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
-_LACKS_NUL = "No command is proposed: a name has the character NUL, which no shell passes; rename it."
 
 
 def plan_of(given: Given, hierarchy: Hierarchy, stored: Collection[Key] = ()) -> ImportPlan:
@@ -39,19 +38,24 @@ def plan_of(given: Given, hierarchy: Hierarchy, stored: Collection[Key] = ()) ->
     return ImportPlan(hierarchy, **options, stored=stored)
 
 
+def shape_at(given: Given, hierarchy: Hierarchy, source: Source, options: FileOptions, said: list[str]) -> Shape:
+    """The shape of a file. Without a column of a level, raises Doubt where another shape is seen, and says columns."""
+    try:
+        return shape_of_file(hierarchy, source.file, given.params["format_name"], options)
+    except NoLevels as error:
+        if error.table is not None:
+            describe_columns(said, error.table.sample, {})
+            check_unmatched(hierarchy, error.table, options.taken)
+        raise
+
+
 def describe_file(given: Given, hierarchy: Hierarchy, source: Source, options: FileOptions) -> list[str]:
     """Note the columns of a file, what was guessed, and a command that has passed the checks; returns the lines of the
     tree of the first rows.
 
     Raises BadInput for a file that no command would import, and Doubt where options make it another one.
     """
-    try:
-        shape = shape_of_file(hierarchy, source.file, given.params["format_name"], options)
-    except NoLevels as error:
-        if error.table is not None:
-            describe_columns(given.said, error.table.sample, {})
-            check_unmatched(hierarchy, error.table, options.taken)
-        raise
+    shape = shape_at(given, hierarchy, source, options, given.said)
     given.said += [f"{source.name}: {guess}" for guess in (*shape.table.guesses, *shape.guesses)]
     if shape.is_table:
         sample, parts = shape.table.sample, shape.given.tree.parts if shape.given.tree else {}
@@ -60,7 +64,7 @@ def describe_file(given: Given, hierarchy: Hierarchy, source: Source, options: F
         keys = [level.key for level in shape.levels if level.key]
         if not options.columns.levels:
             _refuse_ids(source.name, keys, sample)
-        if keys and replace(options.cells, nulls=frozenset(), fill_down=frozenset()) == PLAIN:
+        if keys and {*options.cells.nulls} <= {""} and replace(options.cells, nulls={}, fill_down=frozenset()) == PLAIN:
             _check_cells(source.name, hierarchy, shape.options, sample)
     check_shape(shape)
     propose(given, shape.options.pairs())
@@ -97,9 +101,6 @@ def say_description(found: Sequence[Reading]) -> None:
     first = found[0].given
     say(*[f"{seen}; {shell_words(words)}." for seen, words in first.steps], *first.said)
     for number, (given, tree) in reversed([*enumerate(found)]):
-        if any("\0" in word for word in given.proposed):
-            say(_LACKS_NUL)
-            continue
         say(f"The tree {'by the proposed command' if not number else 'by another reading'}:", *tree)
         say("Proposed command:" if not number else "Its command:", f"  {shell_words(given.proposed)}")
 
@@ -143,23 +144,20 @@ def _refuse_ids(source: str, keys: Sequence[str], sample: Sample) -> None:
     for column in keys:
         values = [*filter(None, sample.column(column)[:DESCRIBED_ROWS])]
         if len(values) > 1 and are_ids(values):
-            raise BadInput(
-                f'Column "{shorten(column)}" of {source} has ids, such as {shorten(values[0])}, and no keys; name the '
-                "columns of keys with --level."
-            )
+            seen = f'Column "{shorten(column)}" of {source} has ids, such as {shorten(values[0])}, and no keys'
+            raise BadInput(f"{seen}; name the columns of keys with --level.")
 
 
 def _check_cells(source: str, hierarchy: Hierarchy, options: ColumnOptions, sample: Sample) -> None:
     """Raise Doubt where columns of attributes have texts for no value, or numbers, dates or lists that are written in
     another way.
     """
-    cells: list[tuple[str, str]] = []
     words, numbers, dates = list[str](), list[str](), list[str]()
     for place, _, column in (value.partition("=") for value in options.attributes):
         level, _, name = place.partition(".")
         values = [*filter(None, sample.column(column)[:DESCRIBED_ROWS])] if column in sample.header else []
         attribute = hierarchy.level(level).attributes[name]
-        cells += [(column, cell) for cell in values]
+        words += [word for cell in dict.fromkeys(values) if cell in NULLS for word in ("--null", f"{column}={cell}")]
         known = [cell for cell in values if cell not in NULLS]
         if attribute.many and any("|" in cell for cell in known) and not any(";" in cell for cell in known):
             words += ["--list-separator", f"{column}=|"]
@@ -167,13 +165,12 @@ def _check_cells(source: str, hierarchy: Hierarchy, options: ColumnOptions, samp
             numbers += known
         elif attribute.kind in (Kind.DATE, Kind.DATETIME):
             dates += known
-    words += [word for column, cell in dict.fromkeys(cells) if cell in NULLS for word in ("--null", f"{column}={cell}")]
-    numbers = [cell for cell in numbers if any(map(str.isdigit, cell)) and len(cell) < MAX_NUMBER]
+    numbers = [cell for cell in numbers if any(map(str.isdigit, cell))]
     if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):
         signs = {sign for cell in numbers for sign in re.split(r"[\d.,'\s+-]+", cell) if sign}
         money = [sign for sign in signs if re.fullmatch("[A-Z]{3}", sign) or unicodedata.category(sign[-1]) == "Sc"]
-        examples = [f"{sign}{example}" for sign in money for example in EXAMPLES]
-        examples = [*EXAMPLES, *examples, *(f"{example} {sign}" for sign in money for example in EXAMPLES)]
+        signs_around = [("", ""), *((sign, "") for sign in money), *(("", f" {sign}") for sign in money)]
+        examples = [f"{before}{example}{after}" for before, after in signs_around for example in EXAMPLES]
         fitting = [example for example in examples if all(_fits(NumberFormat(example), cell) for cell in numbers)]
         words += ["--numbers", fitting[0]] if fitting else []
     if any(not re.match(r"\d{4}-\d\d-\d\d", cell) for cell in dates):
@@ -184,8 +181,6 @@ def _check_cells(source: str, hierarchy: Hierarchy, options: ColumnOptions, samp
 
 
 def _fits(example: NumberFormat | DateFormat, cell: str) -> bool:
-    try:
-        example.plain(cell)
-    except BadInput:
-        return False
-    return True
+    with suppress(BadInput):
+        return bool(example.plain(cell))
+    return False

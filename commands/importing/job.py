@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import typer
 
 from commands import interrupt
 from commands.common import ask, progress, store_url
-from commands.importing.advice import Given, Reading, Trial, advised, preview, readings, trees_of
+from commands.importing.advice import Given, Reading, Trial, advised, preview, readings
 from commands.importing.describe import (
     DESCRIBED_ROWS,
     check_rejections,
@@ -27,9 +27,10 @@ from commands.importing.describe import (
     plan_of,
     propose,
     say_description,
+    shape_at,
     tree_of_sample,
 )
-from commands.importing.files import FileOptions, Source, by_column, check_address, shape_of_file, source_at
+from commands.importing.files import FileOptions, Source, by_column, check_address, source_at
 from commands.importing.tables import NO_TEMPLATE, SCHEME, describe_table, item_columns, table_at
 from commands.interrupt import interruptible
 from commands.output import by_level, print_json, say
@@ -43,15 +44,15 @@ from store.model.names import canonical_language
 from store.output_file import output_file
 from store.reading import stored_items
 from store.transfer.by_id import RowsById, names_in
-from store.transfer.formats.cells import PLAIN, CellFormat
+from store.transfer.formats.cells import CellFormat
 from store.transfer.formats.csv import Dialect, delimiter_named
 from store.transfer.formats.skip import Skip
 from store.transfer.formats.source import Doubt, Guess, RejectedRows
 from store.transfer.load import LoadResult, count_pruned, load, load_version, prepare
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan, NodesOf
-from store.transfer.shapes.choice import check_keys, check_shape, check_unmatched, tree_by
-from store.transfer.shapes.columns import ColumnOptions, NoLevels
+from store.transfer.shapes.choice import check_keys, check_shape, tree_by
+from store.transfer.shapes.columns import ColumnOptions
 from store.transfer.shapes.parent_tree import ParentTree
 from store.transfer.shapes.shape import Shape
 from store.transfer.tables.items import Items
@@ -69,6 +70,10 @@ GC_THRESHOLD = 200_000
 ENOUGH_ROWS = 100  # of which most are rejected, so that an import stops; of fewer the others are imported
 MAX_PRUNED = 20  # nodes, and
 MAX_PRUNED_PART = 0.2  # of those that the file may remove: where both are passed, it may have been cut off
+OF_FILES = (  # parameters
+    "nulls", "numbers", "dates", "separators", "fill_down", "order", "delimiter", "encoding", "quote", "header_row",
+    "column_names", "sheet",
+)  # fmt: skip
 NO_PRUNE = "--prune needs a whole table; this has a part of it."
 OVERRIDE = "--yes imports it as it is."
 VERBS = {Event.MOVED: "moved", Event.CREATED: "added", Event.UPDATED: "changed", Event.DELETED: "removed"}
@@ -143,13 +148,9 @@ class ImportJob:
         level_ids = self.given.params["level_ids"]
         return names_in(self.language, level_ids=level_ids) if self.language else self.shape.by_id
 
-    def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
-        """A plan without rows."""
-        return plan_of(self.given, self.hierarchy, stored)
-
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
-        self.plan = self.new_plan(stored)
+        self.plan = plan_of(self.given, self.hierarchy, stored)
         with progress("Reading", "rows") as meter:
             for row in self.shape.rows():
                 self.plan.take(row)
@@ -160,7 +161,7 @@ class ImportJob:
 
     async def _read_by_id(self, store: Store, nodes_of: NodesOf) -> None:
         """Make the plan of rows that are for the stored nodes of their ids."""
-        self.plan = self.new_plan()
+        self.plan = plan_of(self.given, self.hierarchy)
         rows, attribute = self.shape.rows(), None if self.language else self.shape.given.by_value
         rows_by_id = RowsById(self.plan, nodes_of, not self.language, attribute)
         with progress("Reading", "rows") as meter:
@@ -192,7 +193,7 @@ class ImportJob:
         """Make the plan of a tree by parents, whose keys depend on the nodes in the store."""
         await tree.place(store)
         if Guess.SHAPE not in self.taken:
-            check_sample(self.new_plan(), self.source.name, self.shape.rows(), ENOUGH_ROWS)
+            check_sample(plan_of(self.given, self.hierarchy), self.source.name, self.shape.rows(), ENOUGH_ROWS)
         if self._by_id is None:
             self._read()
 
@@ -391,8 +392,6 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
     excluded = ("prune", "prune_all", "moves", "order", "describe")
     if params["names_only"] is not None and any(params[name] for name in excluded):
         raise BadInput("--names-only only adds names; leave --prune, --moves and --describe out, and --order.")
-    if params["by"] is not None:
-        by_column(hierarchy, params["by"], params)
     if params["as_json"] and params["describe"]:
         raise BadInput("--describe prints text; leave --json out.")
     job, address, options = ImportJob(given, hierarchy), params["file"], _file_options(hierarchy, params)
@@ -413,17 +412,12 @@ def run_import(given: Given, hierarchy: Hierarchy) -> None:
 
         def attempt() -> None:
             options = _file_options(hierarchy, params, job.taken)
-            try:
-                shape = shape_of_file(hierarchy, source.file, params["format_name"], options)
-            except NoLevels as error:
-                if error.table is not None:
-                    check_unmatched(hierarchy, error.table, job.taken)
-                raise
+            shape = shape_at(given, hierarchy, source, options, [])
             for guess in (*shape.table.guesses, *shape.guesses):
                 say(f"{source.name}: {guess}", err=True)
             check_shape(shape)
             if Guess.SHAPE not in job.taken and shape.tree is None and shape.by_id is None:
-                check_sample(job.new_plan(), source.name, shape.first, ENOUGH_ROWS)
+                check_sample(plan_of(given, hierarchy), source.name, shape.first, ENOUGH_ROWS)
             shape.forget_first()
             job.run(source, shape)
 
@@ -445,7 +439,8 @@ def _run(job: ImportJob, attempt: Callable[[], None], trial: Trial) -> None:
             has_tree = given.params["by"] is None and job.language is None
             found, reason = readings(given, doubt, trial) if has_tree else ([], "")
             if not (describe and found):
-                if lines := [*given.said, *trees_of(given, found)]:
+                trees = [line for one, tree in found for line in (f"{one.added(given)} makes this tree:", *tree)]
+                if lines := [*given.said, *trees]:
                     say(*lines, err=not describe)
                 sentence = advised(given, doubt, found, reason)
                 if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -463,14 +458,8 @@ def _run(job: ImportJob, attempt: Callable[[], None], trial: Trial) -> None:
 def _import_table(job: ImportJob, options: FileOptions) -> None:
     hierarchy, params = job.hierarchy, job.given.params
     address, describe, texts = params["file"], params["describe"], params["key"]
-    options = replace(options, skip=Skip())  # items are left out before they are rows
-    if options != replace(
-        options, cells=PLAIN, order=None, dialect=Dialect(), sheet=None, header_row=None, column_names=()
-    ):
-        raise BadInput(
-            "--null, --numbers, --dates, --list-separator, --fill-down, --order, --delimiter, --encoding, --quote, "
-            "--header-row, --columns and --sheet are for files, not for DynamoDB tables."
-        )
+    if any(params[name] for name in OF_FILES):
+        raise BadInput("Options of cells, of the order and of CSV and Excel are for files, not for DynamoDB tables.")
     if options.by_id:
         raise BadInput("--by needs a file, not a DynamoDB table; import the table by its keys.")
     if options.tree and texts:

@@ -84,7 +84,7 @@ class TableSource:
             raise BadInput("--tree-by needs a whole table; this export has only what changed.")
         if options.tree and TREES[options.tree.shape][0].needs_order:
             raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
-        return shape_of(hierarchy, self.table, options)
+        return shape_of(hierarchy, self.table, replace(options, skip=Skip()))  # items are left out before
 
     def by_keys(
         self, hierarchy: Hierarchy, templates: Sequence[KeyTemplate], columns: Sequence[LevelColumns],
@@ -144,14 +144,9 @@ def item_columns(
         raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
     templates = [KeyTemplate(hierarchy, text) for text in texts]
     found = columns(hierarchy, given, (level for template in templates for level in template.levels))
-    values = {(own.level, *own.values) for own in found}
-    if any(own.paths and (own.paths.each or own.above) for own in found) or len(values) > len(
-        {own.level for own in found}
-    ):
-        raise BadInput(
-            "each, paths of several levels, and values of each of several columns of one level, are for files, not for "
-            "tables."
-        )
+    values, levels = {(own.level, *own.values) for own in found}, {own.level for own in found}
+    if len(values) > len(levels) or any(own.paths and (own.paths.each or own.above) for own in found):
+        raise BadInput("Several paths, paths of several levels and values by column are for files, not for tables.")
     return templates, found
 
 
@@ -168,9 +163,8 @@ def describe_table(given: Given, hierarchy: Hierarchy, table: TableSource, colum
         raise BadInput(f"{source} has no items to describe.")
     left_out.ask()
     names = table.keys or next(iter(key_candidates(items)), ())
-    given.said.append(
-        f"{source}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(names) or 'unknown'}"
-    )
+    number = quantity(len(items), "item")
+    given.said.append(f"{source}: {number} in the sample, keys {' and '.join(names) or 'unknown'}")
     given.said += [f"  {' / '.join(key_text(item.get(name)) for name in names)}" for item in items[:SHOWN_KEYS]]
     found = [Proposal(table.keys, given.params["key"] or (), columns)]
     if not given.params["key"] and not columns.levels:

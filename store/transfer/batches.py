@@ -73,11 +73,6 @@ class Batch:
     waiting_keys: set[Key] = field(default_factory=set)
     ranks: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def changes_so_far(self) -> int:
-        """The maximum number of its changes."""
-        return len(self.changes) + len(self.waiting_keys)
-
 
 @dataclass(frozen=True)
 class Pruned:
@@ -167,8 +162,9 @@ class Batches:
                     "tier": level_partition(self._pk, node.level, len(above)), "level": node.level,
                     "above": cast(Any, above), "kids": {}, **({"below": {}} if parent else {}),
                 }  # fmt: skip
+            rank = self._diff.ranks.get(node.sk) if self._diff.plan.order else node.rank
             item: Item = {
-                **shared, "sk": node.sk, "rank": self._rank(node) or first_rank(node.level, own), "id": creation.id,
+                **shared, "sk": node.sk, "rank": rank or first_rank(node.level, own), "id": creation.id,
                 "name": decode_segment(own) if node.name is None else node.name, "revision": creation.revision,
                 "updated_at": self._batch.at, **node.values,
             }  # fmt: skip
@@ -187,9 +183,6 @@ class Batches:
                 changes.append(Put(item, ABSENT))
             changes.append(Put(id_item_at(creation.id, self._pk, node.sk), creation.when))
         self._count_new()
-
-    def _rank(self, node: Node) -> str | None:
-        return self._diff.ranks.get(node.sk) if self._diff.plan.order else node.rank
 
     def _update(self, old: Record, new: Record) -> Iterator[Batch]:
         """Update a node."""
@@ -251,8 +244,9 @@ class Batches:
             changes += len(above)
             size += sum([_size_of(counted.record) for counted in above])
         logged = BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
+        changes += len(self._batch.changes) + len(self._batch.waiting_keys) + len(self._unwritten)
         if (
-            self._batch.changes_so_far + len(self._unwritten) + changes > self._max_changes
+            changes > self._max_changes
             or self._bytes + size > MAX_BATCH_BYTES
             or self._log_bytes + logged > MAX_LOG_BYTES
         ):

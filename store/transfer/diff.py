@@ -110,12 +110,10 @@ class TreeDiff:
         self._record_stack()
         for one in (*parents, node):
             self.created.append(one)
-            if self._stack and self.plan.order:
-                self._stack[-1].ordered.append((one, None))
+            if self.plan.order:
+                self._note_order(one, None)
             elif self._stack and one.rank is not None:
                 self._stack[-1].ranked.append(one)
-            elif self.plan.order:
-                self._order([(one, None)])
             if one is not node or (self._rest and self._rest[-1].sk.startswith(node.sk)):
                 self._stack.append(_OpenNode(one.sk, one.level, None, in_file=True, kept=True))
         self.implied.update(one.sk for one in parents)
@@ -133,10 +131,8 @@ class TreeDiff:
                     raise BadInput(unknown)
                 self._update(node, record)
                 accepted = True
-                if self.plan.order and above is not None:
-                    above.ordered.append((node, record))
-                elif self.plan.order:
-                    self._order([(node, record)])
+                if self.plan.order:
+                    self._note_order(node, record)
             except BadInput as error:
                 self._reject(node, str(error))
         unknown = unknown or self._why_unknown(record, node, accepted=accepted)
@@ -174,7 +170,7 @@ class TreeDiff:
         """Pop all nodes from the stack that are not ancestors of the node at a key; returns its nearest ancestor."""
         while self._stack and not (sk and sk.startswith(self._stack[-1].sk)):
             if self._stack[-1].ordered:
-                self._order(self._stack[-1].ordered, self._stack[-1].ranks)
+                self._order(self._stack[-1])
             open_node = self._stack.pop()
             if open_node.ranked:
                 ranks = {*open_node.ranks}
@@ -188,29 +184,32 @@ class TreeDiff:
                 self._stack[-1].kept = True
         return self._stack[-1] if self._stack else None
 
-    def _order(self, siblings: Sequence[tuple[Node, Record | None]], taken: Sequence[str] = ()) -> None:
-        """Give siblings of the file, which are below the last open node, ranks in their order, those of stored ones by
-        updates; a root has the rank that the plan gives it among all.
-        """
-        for level in dict.fromkeys(node.level for node, _ in siblings):
-            own = sorted([one for one in siblings if one[0].level == level], key=lambda one: self.plan.place(one[0]))
-            ranks = [record.rank if record else None for _, record in own]
-            is_root = own[0][0].sk == "#"
-            found = [self.plan.root_ranks.get(self.tree.pk)] if is_root else [*ordered_ranks(level, ranks, taken)]
-            for (node, record), rank in zip(own, found, strict=True):
-                if record is None and rank is not None:
-                    self.ranks[node.sk] = rank
-                elif record is not None and rank is not None and rank != record.rank:
-                    self._rerank(record, rank)
+    def _note_order(self, node: Node, record: Record | None) -> None:
+        """Note a node of the file, which gets its rank with its siblings; a root has that of the plan."""
+        if self._stack:
+            self._stack[-1].ordered.append((node, record))
+        elif rank := self.plan.root_ranks.get(self.tree.pk):
+            self._rank(node, record, rank)
 
-    def _rerank(self, record: Record, rank: str) -> None:
-        place = self._updates.get(record.sk)
-        if place is not None:
+    def _order(self, parent: _OpenNode) -> None:
+        """Give the children of the last open node that the file has ranks in their order."""
+        for level in dict.fromkeys(node.level for node, _ in parent.ordered):
+            own = [one for one in parent.ordered if one[0].level == level]
+            own.sort(key=lambda one: self.plan.place(one[0]))
+            ranks = ordered_ranks(level, [record.rank if record else None for _, record in own], parent.ranks)
+            for (node, record), rank in zip(own, ranks, strict=True):
+                self._rank(node, record, rank)
+
+    def _rank(self, node: Node, record: Record | None, rank: str) -> None:
+        """Give a node a rank, a stored one by an update."""
+        if record is None:
+            self.ranks[node.sk] = rank
+        elif rank != record.rank and (place := self._updates.get(record.sk)) is not None:
             self.updated[place] = record, replace(self.updated[place][1], rank=rank)
-            return
-        self._record_stack()
-        self.updated.append((record, replace(record, rank=rank, revision=record.revision + 1, changed_by=None)))
-        self.unchanged -= 1
+        elif rank != record.rank:
+            self._record_stack()
+            self.updated.append((record, replace(record, rank=rank, revision=record.revision + 1, changed_by=None)))
+            self.unchanged -= 1
 
     def _record_stack(self) -> None:
         """Record all nodes on the stack as ancestors of a change; those below one that is recorded are, too."""

@@ -89,14 +89,9 @@ class LoadResult:
 
 
 async def load(
-    store: Store,
-    plan: ImportPlan,
-    result: LoadResult,
-    *,
-    prune: bool = False,
-    dry_run: bool = False,
+    store: Store, plan: ImportPlan, result: LoadResult, *, prune: bool = False, dry_run: bool = False,
     on_nodes: Callable[[int], None] = lambda nodes: None,
-) -> None:
+) -> None:  # fmt: skip
     """Make the table as the plan has it, and add to `result` what is done.
 
     With `prune`, nodes below those of the file that the file does not have are removed, unless there are rejected rows
@@ -123,9 +118,8 @@ async def load(
     await running.reject_late()
     result.rejections[:] = dict.fromkeys(result.rejections)  # each pass finds them
     if sum(one.has_other_key for one in result.rejections) >= max(2, MOST * len(plan.ids)):
-        result.rejections = [
-            one._replace(reason=one.reason.replace(MOVE_ADVICE, OTHER_KEYS_ADVICE)) for one in result.rejections
-        ]
+        found = [(one, one.reason.replace(MOVE_ADVICE, OTHER_KEYS_ADVICE)) for one in result.rejections]
+        result.rejections = [one._replace(reason=reason) for one, reason in found]
     result.rejections.sort()
 
 
@@ -323,9 +317,8 @@ class _Import:
             look_for_ids = version.number > 0 or self.dry_run or attempt > 0
             with contextlib.suppress(Conflict):
                 return await self._attempt(tree, version, pruned, look_for_ids=look_for_ids)
-        raise Conflict(
-            f"Other writes to {path_text(tree.pk, '#')} prevented the import; the same command continues it."
-        )
+        root = path_text(tree.pk, "#")
+        raise Conflict(f"Other writes to {root} prevented the import; the same command continues it.")
 
     async def _attempt(self, tree: Tree, version: TreeVersion, pruned: Pruned, *, look_for_ids: bool) -> None:
         """Read and compare a tree, and write the differences; what is `pruned` grows with each commit."""
@@ -454,10 +447,9 @@ class _Import:
         """Give the roots of the file ranks in their order."""
         roots = await self.store.nodes(siblings(self.plan.hierarchy.name), self.reads)
         stored = {(root.level, root.pk): root.rank for root in roots}
-        levels: dict[str, list[Node]] = {}
-        for node in sorted(self.plan.roots.values(), key=self.plan.place):
-            levels.setdefault(node.level, []).append(node)
-        for level, own in levels.items():
+        nodes = sorted(self.plan.roots.values(), key=self.plan.place)
+        for level in dict.fromkeys(node.level for node in nodes):
+            own = [node for node in nodes if node.level == level]
             ranks = ordered_ranks(level, [stored.get((level, node.pk)) for node in own], stored.values())
             self.plan.root_ranks |= {node.pk: rank for node, rank in zip(own, ranks, strict=True)}
 
@@ -499,12 +491,10 @@ class _Import:
         if not batch.roots and "#" not in batch.ranks:
             await self.store.commit(changes)
         else:
-            entries = [
-                one._replace(sk=root_log_key(version.partition))
-                for one in batch.entries
-                if one.sk == "#" and one.event is not Event.UPDATED
-            ]
-            own = {root_log_key(version.partition): rank for sk, rank in batch.ranks.items() if sk == "#"}
+            key = root_log_key(version.partition)
+            of_root = [one for one in batch.entries if one.sk == "#" and one.event is not Event.UPDATED]
+            entries = [one._replace(sk=key) for one in of_root]
+            own = {key: batch.ranks["#"]} if "#" in batch.ranks else {}
             async with self.roots_lock:
                 roots = self.roots or await tree_version(self.store, self.plan.hierarchy.name, self.reads)
                 self.roots = None

@@ -13,15 +13,7 @@ from store.errors import BadInput, BadPath, quantity, shorten, shown
 from store.kinds.unique import given_values
 from store.model.attributes import Value
 from store.model.hierarchy import LEVEL_NAME, Hierarchy, Level, Undefined, may_stand, misplaced, undefined_values
-from store.model.keys import (
-    MAX_ROOT_BYTES,
-    MAX_SEGMENTS,
-    MAX_SORT_KEY_BYTES,
-    Key,
-    encode_segment,
-    node_key,
-    path_of,
-)
+from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, encode_segment, node_key, path_of
 from store.model.names import NAMES, checked_name, checked_names, merged_names
 from store.model.paths import check_sizes, checked_segment, visible_key
 from store.model.ranks import manual_rank

@@ -18,7 +18,7 @@ DATE_EXAMPLES = ("31.12.2026", "12/31/2026", "31/12/2026", "2026/12/31", "31-12-
 _SPACES = re.compile("[\u00a0\u2009\u202f]")  # narrow and no-break spaces, as programs write them between thousands
 _SIGNED = re.compile(r"([^\d\s]*)\s*(\d.*\d)\s*(\D*)", re.DOTALL)  # with a sign of currency before or after it
 _DATE_FORMATS = [f"%{a}{sign}%{b}{sign}%{c}" for sign in "./-" for a, b, c in ("dmY", "mdY", "Ymd")] + ["%Y%m%d"]
-_CLOCK = re.compile(r"(?:(\d\d?)(:\d\d(?::\d\d(?:\.\d+)?)?)\s*(Z|[+-]\d\d:?\d\d)?)?")
+_MIDNIGHT = re.compile(r"0?0(:00(:00(\.0+)?)?)?")
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,14 @@ class NumberFormat:
 
     def __post_init__(self) -> None:
         if self._parts[1] not in EXAMPLES or "%" in self.example:
-            written = " or ".join(f'"{example}"' for example in EXAMPLES)
-            raise BadInput(
-                f'"{shorten(self.example)}" is not a format of numbers; use {written}, perhaps with a sign of currency,'
-                ' such as "$1,234.56".'
-            )
+            written = " or ".join(f'"{example}"' for example in (*EXAMPLES, "$1,234.56"))
+            raise BadInput(f'"{shorten(self.example)}" is not a format of numbers; use {written}.')
 
     @cached_property
     def _parts(self) -> tuple[str, str, str]:
         """The example's sign of currency before the number, the number, and the sign after it."""
         found = _SIGNED.fullmatch(_SPACES.sub(" ", self.example).strip())
-        return (found[1], found[2], found[3].strip()) if found else ("", "", "")
+        return (found[1], found[2], found[3]) if found else ("", "", "")
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -54,8 +51,8 @@ class NumberFormat:
 
     def plain(self, text: str) -> str:
         """A number with a decimal point and without thousands, such as 1234.56. Raises BadInput for any other text."""
-        _, number, after = self._parts
-        found = self._pattern.fullmatch(_SPACES.sub(" ", text.strip()) if number[1] == " " or after else text.strip())
+        _, number, _ = self._parts
+        found = self._pattern.fullmatch(_SPACES.sub(" ", text.strip()))
         if not found or (found["sign"] and found["inner"]):
             raise BadInput(f'"{shorten(text)}" is not a number like {self.example}.')
         plain = found["number"].replace(number[1], "").replace(number[-3], ".")
@@ -70,10 +67,8 @@ class DateFormat:
 
     def __post_init__(self) -> None:
         if not self._format:
-            raise BadInput(
-                f"--dates {shorten(self.example)} is no clear example of a date; write one with a year of four digits "
-                f"and a day above 12, such as {', '.join(DATE_EXAMPLES)}."
-            )
+            way = f"write one with a year of four digits and a day above 12, such as {', '.join(DATE_EXAMPLES)}"
+            raise BadInput(f"--dates {shorten(self.example)} is no clear example of a date; {way}.")
 
     @cached_property
     def _format(self) -> str:
@@ -83,13 +78,11 @@ class DateFormat:
 
     def plain(self, text: str) -> str:
         """A date, perhaps with a time after it, as ISO 8601 has it. Raises BadInput for any other text."""
-        day, _, rest = text.strip().replace("T", " ", 1).partition(" ")
-        found, clock = _iso(day, self._format), _CLOCK.fullmatch(rest.strip())
-        if not found or not clock:
+        day, _, clock = text.strip().replace("T", " ", 1).partition(" ")
+        if not (found := _iso(day, self._format)):
             raise BadInput(f'"{shorten(text)}" is not a date like {self.example}.')
-        hour, minutes, offset = clock.groups("")
-        is_date = not (hour + minutes).strip("0:.") and not offset
-        return found if is_date else f"{found}T{hour.zfill(2)}{minutes}{offset}"
+        hour, colon, rest = clock.replace(" ", "").partition(":")
+        return f"{found}T{hour.zfill(2)}{colon}{rest}" if clock and not _MIDNIGHT.fullmatch(clock) else found
 
 
 def _iso(text: str, date_format: str) -> str:
@@ -102,18 +95,16 @@ def _iso(text: str, date_format: str) -> str:
 
 @dataclass(frozen=True)
 class CellFormat:
-    """How cells are written: texts that mean no value, in all columns or in one, the formats of numbers and of dates,
-    columns whose empty cells have the value above, as merged cells have, and the sign between the values of a list, by
-    column and for all others.
+    """How cells are written: texts that mean no value, the formats of numbers and of dates, columns whose empty cells
+    have the value above, as merged cells have, and the sign between the values of a list. Texts and signs are by
+    column, and by "" for all.
     """
 
-    nulls: frozenset[str] = frozenset()
-    nulls_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    nulls: Mapping[str, frozenset[str]] = field(default_factory=dict)
     numbers: NumberFormat | None = None
     fill_down: frozenset[str] = frozenset()
     dates: DateFormat | None = None
     separators: Mapping[str, str] = field(default_factory=dict)
-    separator: str = ";"
 
     @classmethod
     def of(
@@ -123,23 +114,17 @@ class CellFormat:
         """The format by texts such as `NULL` and `Population=NA`, by examples of numbers and dates, and by signs such
         as `|` and `Tags=|`. Raises BadInput.
         """
-        everywhere = frozenset(null for null in nulls if "=" not in null)
-        columns: dict[str, frozenset[str]] = {}
-        for null in nulls:
-            column, equals, text = null.partition("=")
-            if equals:
-                columns[column] = columns.get(column, frozenset()) | {text}
-        pairs = [(column, sign) for column, _, sign in (one.rpartition("=") for one in separators) if column and sign]
-        signs = {one for one in separators if "=" not in one[1:-1]}
-        if len(signs) > 1 or "" in signs or len({column for column, _ in pairs}) + len(signs) < len(separators):
+        signs = _by_column(separators)
+        if any(len(own) > 1 or "" in own for own in signs.values()):
             raise BadInput('--list-separator is one sign, such as "|", or one for a column, such as "Tags=|".')
         found = NumberFormat(numbers) if numbers is not None else None
         days = DateFormat(dates) if dates is not None else None
-        return cls(everywhere, columns, found, frozenset(fill_down), days, dict(pairs), next(iter(signs), ";"))
+        by_column = {column: sign for column, (sign,) in signs.items()}
+        return cls(_by_column(nulls), found, frozenset(fill_down), days, by_column)
 
     def nulls_in(self, column: str) -> frozenset[str]:
         """The texts that mean no value in a column."""
-        return self.nulls | self.nulls_of.get(column, frozenset())
+        return self.nulls.get("", frozenset()) | self.nulls.get(column, frozenset())
 
     def value(self, text: str, attribute: Attribute, column: str) -> object:
         """The value of a text for an attribute: a plain number or an ISO date, of several values a list of them, where
@@ -147,7 +132,7 @@ class CellFormat:
         """
         own = self.dates if attribute.kind in (Kind.DATE, Kind.DATETIME) else None
         example = self.numbers if attribute.kind in NUMBERS else own
-        sign = self.separators.get(column, self.separator)
+        sign = self.separators.get(column) or self.separators.get("", ";")
         if not attribute.many:
             return _plain(text, example)
         if text.startswith("[") or (example is None and sign == ";"):
@@ -156,9 +141,18 @@ class CellFormat:
 
     def check(self, header: Sequence[str]) -> None:
         """Raise BadInput for a column of an option that is not in the header."""
-        used = (("--null", self.nulls_of), ("--fill-down", self.fill_down), ("--list-separator", self.separators))
+        used = (("--null", self.nulls), ("--fill-down", self.fill_down), ("--list-separator", self.separators))
         for option, used_by in used:
-            check_named(option, used_by, header)
+            check_named(option, {*used_by} - {""}, header)
+
+
+def _by_column(texts: Iterable[str]) -> dict[str, frozenset[str]]:
+    """What is given by column, as in `Population=NA`, and by "" for all, as in `NULL`."""
+    found: dict[str, frozenset[str]] = {}
+    for text in texts:
+        column, own = text.split("=", 1) if "=" in text[1:-1] else ("", text)
+        found[column] = found.get(column, frozenset()) | {own}
+    return found
 
 
 def check_named(option: str, columns: Iterable[str], header: Sequence[str]) -> None:

@@ -56,9 +56,8 @@ class Dialect:
             try:
                 "".encode(self.encoding)
             except (LookupError, UnicodeError):
-                raise BadInput(
-                    f'"{shorten(self.encoding)}" is not an encoding; use utf-8, utf-8-sig, utf-16, cp1252 or latin-1.'
-                ) from None
+                known = "utf-8, utf-8-sig, utf-16, cp1252 or latin-1"
+                raise BadInput(f'"{shorten(self.encoding)}" is not an encoding; use {known}.') from None
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             raise BadInput(f"A delimiter is one character, such as ; or tab, not {shorten(repr(self.delimiter))}.")
         if self.quote not in (None, '"', "'", "none"):
@@ -268,13 +267,9 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
                     cells, width = row, width or len(row)
                     is_other = len(lines) > 1 or len(row) < width
                     if is_other and dialect.quote is None and _swallows(lines, row, delimiter, width):
-                        raise Doubt(
-                            Guess.QUOTES,
-                            f"{file.name}, line {number}: a value in quotes looks like several cells or rows",
-                            ("--quote", "none"),
-                            ("--quote", '"'),
-                            other="--quote none takes quotes as text, --quote '\"' the value as it is",
-                        )
+                        seen = f"{file.name}, line {number}: a value in quotes looks like several cells or rows"
+                        other = "--quote none takes quotes as text, --quote '\"' the value as it is"
+                        raise Doubt(Guess.QUOTES, seen, ("--quote", "none"), ("--quote", '"'), other=other)
                 text = "".join(lines)
                 if not (_RULE.fullmatch(text) or (number == 1 and _SEPARATOR_LINE.fullmatch(text))):
                     yield number, text, cells

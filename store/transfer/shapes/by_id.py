@@ -11,7 +11,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES
 from store.model.records import Record, checked_id
 from store.transfer.diff import bare_id
-from store.transfer.formats.cells import PLAIN, named, typed_text
+from store.transfer.formats.cells import PLAIN, check_named, typed_text
 from store.transfer.formats.source import JSON_REASON
 from store.transfer.formats.table import Table, TableRow
 from store.transfer.rows import AskedNodes, Part, Rejection, Row, TextRows
@@ -41,9 +41,7 @@ class ById(Shape):
             raise BadInput("--null, --numbers, --dates and --list-separator are for the cells of tables, not for JSON.")
         else:
             self._values = {own.level: own for own in self.value_columns()}
-            self._used = {
-                level: {*PLACE, *self.unused, self.column, *own.values} for level, own in self._values.items()
-            }
+            self._place = PLACE | self.unused | {self.column}
 
     @classmethod
     def fits(cls, table: Table, options: RowOptions) -> bool:
@@ -51,19 +49,14 @@ class ById(Shape):
 
     def _read_columns(self, header: Sequence[str]) -> None:
         self.levels = self.value_columns()
-        if self.column not in header:
-            raise BadInput(
-                f'The file has no column "{self.column}" of {"values" if self.attribute else "ids"}; it has '
-                f"{named(header)}. --by {self.by}=COLUMN names it."
-            )
+        check_named("--by", [self.column], header)
         check_table(header, [LevelColumns("", self.column), *self.levels])
         self.given.cells.check(header)
         self.rejected = self.table.rejected(JSON_REASON)
         self._index, self._nulls = header.index(self.column), self.given.cells.nulls_in(self.column)
         self._others = {n: index for index, n in enumerate(header) if n not in PLACE and n != self.column}
-        self._cells = PathCells(
-            self.hierarchy, ["path", "level", *self._others], self.levels, self.given.cells, self.unused
-        )
+        names = ["path", "level", *self._others]
+        self._cells = PathCells(self.hierarchy, names, self.levels, self.given.cells, self.unused)
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its id alone, and with its text."""
@@ -108,7 +101,8 @@ class ById(Shape):
             if isinstance(found, Rejection):
                 return found
             return found._replace(path=path, parts=[part._replace(id=node_id) for part in found.parts], is_exact=True)
-        own, used = self._values.get(level), self._used.get(level, {*PLACE, *self.unused, self.column})
+        own = self._values.get(level)
+        used = self._place.union(own.values) if own else self._place
         fields = {name: value for name, value in given.items() if name not in used}
         if own:
             fields |= {name: given[column] for name, column in own.columns.items() if column in given}

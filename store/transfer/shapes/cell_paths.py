@@ -16,9 +16,10 @@ SURE_SEPARATORS = (*ARROWS, " :: ", " | ", "->", ">", "»", "›", "→", "::", 
 DASHES = (" - ", " – ", ";", ".")  # which keys may have, too, so that all of them must
 SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
 ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|www\.|mailto:)", re.IGNORECASE)
-_FILE = re.compile(r".*/[^/]*\.\w{1,5}")
+_FILE = re.compile(r"(\.{0,2}|~)/.*|.*/[^/]*(\.\w{1,5}|/.*)", re.DOTALL)  # an absolute one, of a file, or a long one
 MANY_PATHS = 8
 LEAF_FIRST = (" < ", " ← ", ", ", ",")  # signs of paths that may begin with the leaf, as addresses do
+_UPWARD = frozenset(map(str.strip, LEAF_FIRST))
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
 
@@ -132,7 +133,7 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
         counts = Counter(parents)
         related = sum(parent in known or counts[parent] > 1 for parent in parents)
         if separator in SURE_SEPARATORS:
-            found = related >= 2 or not known.isdisjoint(parents) or any(key.count(separator) > 1 for key in joined)
+            found = related > 0 or any(key.count(separator) > 1 for key in joined)
             found = found or (separator in ARROWS and len(joined) == len(keys) > 1)
         else:
             # No part is without letters or empty, as in a web address.
@@ -145,7 +146,7 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
             return max(joined, key=lambda key: (key.count(separator), -len(key))), separator
     for separator in (".", "-", ", ") if are_roots else ():
         codes = [key for key in keys if key.count(separator) > 1 and not DATE.fullmatch(key)]
-        codes = codes if separator == ", " else [key for key in codes if " " not in key.strip()]
+        codes = [key for key in codes if separator == ", " or " " not in key.strip()]
         counts = Counter(code.rpartition(separator)[0] for code in codes)
         if len(codes) >= 0.9 * len(keys) and sum(one for one in counts.values() if one > 1) * 2 >= len(codes):
             return max(codes, key=lambda code: counts[code.rpartition(separator)[0]]), separator
@@ -162,12 +163,10 @@ def _file_path(keys: Collection[str]) -> str:
     folders = [[key[:at] for at, sign in enumerate(key) if sign == "/" and key[:at].strip("./~")] for key in joined]
     counts = Counter(folder for one in folders for folder in one) + Counter(keys)
     related = sum(any(counts[folder] > 1 for folder in one) for one in folders)
-    are_absolute = 2 * sum(key.startswith(("./", "../", "~/", "/")) for key in keys) >= len(keys)
-    are_deep = 2 * sum(len(one) > 1 for one in folders) >= len(joined)
     are_files = 2 * sum(map(bool, map(_FILE.fullmatch, joined))) >= len(joined)
     names = sum(any(map(str.isalpha, key.rpartition("/")[2])) or counts[key] > 1 for key in joined)
-    is_path = are_absolute or ((are_deep or are_files) and names >= 0.9 * len(joined))
-    is_enough = len(joined) >= max(ENOUGH_ROWS, 0.8 * len(keys) - 1) and 2 * related >= len(joined)
+    is_path = are_files and names >= 0.9 * len(joined) and 2 * related >= len(joined)
+    is_enough = len(joined) >= max(ENOUGH_ROWS, 0.8 * len(keys) - 1)
     return max(joined, key=lambda key: (key.count("/"), -len(key), key)) if is_path and is_enough else ""
 
 
@@ -177,12 +176,10 @@ def paths_in_cells(values: Collection[str]) -> tuple[str, str, str] | None:
     """
     for each in ("|", ";", "\n", ","):
         parts = {part for value in values for part in value.split(each)}
-        if any(each in value for value in values) and (path := joined_path(parts, are_roots=True)):
-            example, sign = path
-            if each not in sign and all(
-                sign in part for value in values if each in value for part in value.split(each)
-            ):
-                return example, sign, each
+        several = [part for value in values if each in value for part in value.split(each)]
+        path = joined_path(parts, are_roots=True) if several else None
+        if path and each not in path[1] and all(path[1] in part for part in several):
+            return *path, each
     path = joined_path(values, are_roots=True) or leaf_first_path(values)
     return (*path, "") if path else None
 
@@ -196,9 +193,8 @@ def leaf_first_path(keys: Collection[str]) -> tuple[str, str] | None:
     for sign in LEAF_FIRST:
         paths = [key.split(sign) for key in keys if sign in key]
         words = [path for path in paths if len(path) > 2 and all(any(map(str.isalpha, one)) for one in path[-2:])]
-        is_sure = any(sign.join(path[1:]) in keys for path in paths) or all(
-            "=" in one for path in paths for one in path
-        )
+        are_named = all("=" in one for path in paths for one in path)
+        is_sure = are_named or any(sign.join(path[1:]) in keys for path in paths)
         are_few = len(paths) >= MANY_PATHS and 4 * len({path[-1] for path in paths}) <= len(paths)
         are_most = len(paths) >= 0.9 * len(keys) and 2 * len(words) >= len(keys)
         if are_most and (is_sure or are_few) and begin_with_leaf(keys, CellPaths(sign)):
@@ -209,7 +205,7 @@ def leaf_first_path(keys: Collection[str]) -> tuple[str, str] | None:
 def begin_with_leaf(cells: Iterable[str], paths: CellPaths) -> bool:
     """Whether paths share their ends and not their beginnings, such as `Omaha, Nebraska, US`.
 
-    With signs that stand between a parent and its child by custom, such as `>`, the ends of others must be whole paths.
+    With signs that stand between a parent and its child by custom, such as `/`, the ends of others must be whole paths.
     """
     known: set[tuple[str, ...]] = set()
     for cell in filter(None, cells):
@@ -221,10 +217,8 @@ def begin_with_leaf(cells: Iterable[str], paths: CellPaths) -> bool:
     tails = sum(path[1:] in known for path in known)
     if len(known) < (ENOUGH_ROWS if any(len(path) > 2 for path in known) else 2 * ENOUGH_ROWS) or heads > tails:
         return False
-    total = sum(map(len, known))
-    is_downward = not {paths.split, paths.split.strip()}.isdisjoint(SURE_SEPARATORS)
-    most = 0.9 if len(starts) == total else 0.8
-    return 10 * len(starts) >= 6 * total and len(ends) < most * len(starts) and (tails > 0 or not is_downward)
+    most = 0.9 if len(starts) == sum(map(len, known)) else 0.8
+    return len(ends) < most * len(starts) and (tails > 0 or paths.split.strip() in _UPWARD)
 
 
 def see_paths(

@@ -157,14 +157,15 @@ def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection
 
     Paths in JSON that are lists of keys are taken as they are.
     """
+    found = [row for row in rows if not isinstance(row, Rejection)]
+    if shape and shape.has_lists:
+        found = [row for row in found if not isinstance(row.path, list)]
     levels: dict[str, tuple[str, set[str]]] = {}
     of_paths: set[str] = set()  # columns whose cells are split
-    roots: list[str] = []
-    codes: list[str] = []  # of the roots: their ids, or their keys
-    is_flat, has_columns = True, False
-    for row in rows:
-        if isinstance(row, Rejection) or (shape and shape.has_lists and isinstance(row.path, list)):
-            continue
+    roots = [str(row.path[0]) for row in found]
+    codes = [str((len(row.path) == 1 and row.parts[0].id) or row.path[0]) for row in found if row.parts]  # of the roots
+    is_flat = all(len(row.path) == 1 and row.parts for row in found)
+    for row in found:
         levels_of = [part.level for part in row.parts] or [""]
         for index, key in enumerate(row.path):
             level = levels_of[max(0, index - len(row.path) + len(levels_of))]
@@ -172,11 +173,6 @@ def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection
             levels.setdefault(level, (column, set()))[1].add(str(key))
             if column and index and column == row.columns[index - 1]:
                 of_paths.add(column)
-        roots.append(str(row.path[0]))
-        is_flat = is_flat and len(row.path) == 1 and bool(row.parts)
-        has_columns = has_columns or bool(row.columns)
-        if row.parts:
-            codes.append(str(row.parts[0].id or roots[-1]) if len(row.path) == 1 else roots[-1])
     for level, (column, keys) in levels.items():
         place = f'Column "{column}" of {source}' if column else source
         if damaged := mojibake(keys):
@@ -187,6 +183,7 @@ def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection
             is_text = shape is not None and shape.table.is_text
             own = column or (shape.path_column if shape else "")
             see_paths(hierarchy, place, path, level, own, keys, is_text=is_text)
+    has_columns = any(row.columns for row in found)
     if is_flat or (has_columns and not of_paths):  # paths are written as they are meant, unless all are roots
         codes = [code for code in codes if not ADDRESS.match(code)]
         for other in SHAPES:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
-from store.errors import BadInput, quantity, shell_words
+from store.errors import BadInput, quantity
 from store.model.attributes import NUMBERS, Attribute, Kind
 from store.model.hierarchy import Hierarchy, Level
 from store.model.names import NAMES, canonical_language
@@ -19,7 +19,7 @@ from store.transfer.shapes.cell_paths import CellPaths
 
 OPTIONS = ("--level", "--name", "--id", "--attr", "--fold-case", "--name-in")  # in the order of `ColumnOptions`
 _PATHS = re.compile(
-    r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(\s+reversed)?(?:\s+each\s+("[^"]*"|'[^']*'))?(\s+reversed)?""", re.DOTALL
+    r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(?:\s+each\s+("[^"]*"|'[^']*'))?(\s+reversed)?""", re.DOTALL
 )  # of a column of paths
 _TARGETS = {"--attr": ("attribute", 'store.street="Column"'), "--name-in": ("language", 'city.de="Column"')}
 
@@ -59,13 +59,9 @@ class LevelColumns:
 
     def without(self, taken: Collection[str]) -> "LevelColumns":
         """These columns without the ones that a level below takes; the key keeps its own."""
-        return replace(
-            self,
-            name=None if self.name in taken else self.name,
-            id=None if self.id in taken else self.id,
-            attributes={name: column for name, column in self.attributes.items() if column not in taken},
-            names={language: column for language, column in self.names.items() if column not in taken},
-        )
+        own = {name: column for name, column in self.columns.items() if column not in taken}
+        names = {language: column for language, column in self.names.items() if column not in taken}
+        return replace(self, name=own.pop("name", None), id=own.pop("id", None), attributes=own, names=names)
 
     @cached_property
     def columns(self) -> dict[str, str]:
@@ -148,11 +144,11 @@ class LevelCells:
         """Whether a row is the header again."""
         return cells[0] == self._header[0] and list(cells) == self._header
 
-    def text(self, cells: Sequence[object], column: str) -> str:
+    def text(self, cells: Sequence[object], column: str, *, is_number: bool = False) -> str:
         """The text of a cell, empty where it means no value. Raises BadInput for a typed one that is no name."""
         index = self.index[column]
-        cell = cells[index]
-        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_name=column in self._naming)
+        cell, is_name = cells[index], column in self._naming
+        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_name=is_name, is_number=is_number)
         return "" if text in self._nulls[index] else text
 
     def value(self, cells: Sequence[object], column: str | None) -> str | None:
@@ -176,12 +172,10 @@ class LevelCells:
         return Part(level.level, name, node_id, attributes or NOTHING, columns=level.columns)
 
     def _formatted(self, cells: Sequence[object], column: str, attribute: Attribute) -> object:
-        index = self.index[column]
-        cell = cells[index]
-        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_number=is_number(attribute))
-        if not text or text in self._nulls[index]:
-            return None
-        return self._format.value(text, attribute, column) if isinstance(cell, str) else text
+        text = self.text(cells, column, is_number=is_number(attribute)) or None
+        if text and isinstance(cells[self.index[column]], str):
+            return self._format.value(text, attribute, column)
+        return text
 
 
 def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
@@ -211,7 +205,7 @@ def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
     for level in hierarchy.levels.values():
         own = fold(level.name)
         above = {None, *(one.name for one in levels)}
-        if level.under & above and (key := take(*_names_of(level))):
+        if level.under & above and (key := take(own, f"{own}key", f"{own}name")):
             levels.append(level)
             options.levels.append(f"{level.name.lower()}={key}")
     for level in levels:
@@ -227,33 +221,6 @@ def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
         add(options.names, level.name.lower(), "name")
         add(options.ids, level.name.lower(), "id")
     return options
-
-
-def _names_of(level: Level) -> tuple[str, str, str]:
-    """The folded names of a column of the keys of a level."""
-    own = fold(level.name)
-    return own, f"{own}key", f"{own}name"
-
-
-def below_none(hierarchy: Hierarchy, header: Sequence[str]) -> str:
-    """What is said of columns that are named like levels below a root, of which the table has none; empty if no column
-    is. With a form of the options if another column can have the roots.
-    """
-    folded = {fold(column): column for column in header}
-    found = [
-        (level, folded[name]) for level in hierarchy.levels.values() for name in _names_of(level) if name in folded
-    ]
-    if not found:
-        return ""
-    names = {fold(one) for level in hierarchy.levels.values() for one in (*level.attributes, "id")}
-    others = folded.keys() - names - {fold(column) for _, column in found}
-    root = next(level for level in hierarchy.levels.values() if level.may_be_root)
-    pairs = [f"{root.name.lower()}=COLUMN", *(f"{level.name.lower()}={column}" for level, column in found)]
-    options = shell_words([word for pair in pairs for word in ("--level", pair)])
-    way = f"{options} names one" if any(others) else "add one"
-    are, they = ("are named like levels", "they stand") if len(found) > 1 else ("is named like a level", "it stands")
-    columns = f"Column{'s' * (len(found) > 1)} {named([column for _, column in found])}"
-    return f"{columns} {are}, and {root.name}, below which {they}, has no column; {way}."
 
 
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
@@ -304,19 +271,22 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
     found = [LevelColumns(name, "") for name in dict.fromkeys(in_keys)]
     for option in options:
         given, column, paths = level_column(option)
-        *names, name = given.split(",")
-        if names and not paths:
+        *leading, level = [hierarchy.level(one.strip()) for one in given.split(",")]
+        if leading and not paths:
             raise BadInput(f'--level {given} names several levels, as of paths; add split " > " after the column.')
-        leading, level = [hierarchy.level(one.strip()) for one in names], hierarchy.level(name.strip())
         before = [level for one in found for level in (*one.above, one.level)]
         for upper, lower in pairwise([*leading, level] if leading else [level, level] if paths else []):
             if upper.name not in lower.under:
                 raise BadInput(f"--level {given} has paths, but a {lower.name} may not stand under a {upper.name}.")
-        _check_place(given, (leading or [level])[0], before)
+        first = [*leading, level][0]
+        above = {*before[before.index(first.name) :]} if first.name in before else {None, *before}
+        if not first.under & above:
+            places = ", ".join(sorted(one or "the root" for one in first.under))
+            raise BadInput(f"--level {given} is in the wrong position: {first.name} is allowed under {places}.")
         if any(one.key == column and one.level == level.name for one in found):
-            raise BadInput(f'--level {name} has the column "{column}" twice; name each of its columns once.')
-        above = tuple([one.name for one in leading])
-        found.append(LevelColumns(level.name, column, formatted=formatted(level), paths=paths, above=above))
+            raise BadInput(f'--level {given} has the column "{column}" twice; name each of its columns once.')
+        names = [one.name for one in leading]
+        found.append(LevelColumns(level.name, column, formatted=formatted(level), paths=paths, above=names))
     if not found:
         roots = [level.name for level in hierarchy.levels.values() if level.may_be_root]
         raise NoLevels(
@@ -326,13 +296,6 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
     return found
 
 
-def _check_place(option: str, level: Level, before: Sequence[str]) -> None:
-    above = {*before[before.index(level.name) :]} if level.name in before else {None, *before}
-    if not level.under & above:
-        places = ", ".join(sorted(above or "the root" for above in level.under))
-        raise BadInput(f"--level {option} is in the wrong position: {level.name} is allowed under {places}.")
-
-
 def level_column(option: str) -> tuple[str, str, CellPaths | None]:
     """The level, the column, and how this one has paths, of `level=column` or `level=column split " > " each "|"`; the
     levels of paths may be several, with commas.
@@ -340,8 +303,8 @@ def level_column(option: str) -> tuple[str, str, CellPaths | None]:
     name, column = _split("--level", option)
     if not (match := _PATHS.fullmatch(column)):
         return name, column, None
-    column, split, _, each, _ = match.groups()
-    return name, column, CellPaths(split[1:-1], each and each[1:-1], is_reversed=bool(match[3] or match[5]))
+    column, split, each, is_reversed = match.groups()
+    return name, column, CellPaths(split[1:-1], each and each[1:-1], bool(is_reversed))
 
 
 def _split(option: str, value: str) -> tuple[str, str]:

@@ -15,15 +15,7 @@ from store.transfer.formats.table import Table
 from store.transfer.rows import Part, Rejection, Row
 from store.transfer.shapes.cell_paths import CellPaths, begin_with_leaf, paths_in_cells, see_paths
 from store.transfer.shapes.chains import Chains
-from store.transfer.shapes.columns import (
-    LevelCells,
-    LevelColumns,
-    NoLevels,
-    below_none,
-    check_columns,
-    columns,
-    match_columns,
-)
+from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, check_columns, columns, match_columns
 from store.transfer.shapes.doubts import Look, nested_level, shape_doubt
 from store.transfer.shapes.groups import check_groups
 from store.transfer.shapes.shape import RowOptions, Shape
@@ -49,7 +41,6 @@ class Levels(Shape):
         super().__init__(hierarchy, table, options)
         self.levels = self._found_levels(table.header)
         self.rejected = table.rejected(REASON)
-        self.keys = [level.key for level in self.levels]
         check_columns(table.header, self.levels)
         self._columns = {level.key: level.values for level in self.levels}
         used = [column for own in self._columns.values() for column in {*own}]
@@ -68,7 +59,7 @@ class Levels(Shape):
         try:
             levels = columns(self.hierarchy, self.options)
         except NoLevels as error:
-            unmatched = NoLevels(f"{below_none(self.hierarchy, header) or error} The file has {named(header)}.")
+            unmatched = NoLevels(f"{error} The file has {named(header)}.")
             unmatched.table = self.table
             raise unmatched from None
         if not given.levels:
@@ -84,7 +75,7 @@ class Levels(Shape):
         self._cells = LevelCells(header, self.levels, self.given.cells)
         if unused := {*self._fill_down} - {column for own in self.levels for column in (own.key, *own.values)}:
             raise BadInput(f'Column "{min(unused)}" of --fill-down is not imported; name it with --level or --attr.')
-        self._text, self._corner = self._cells.text, header[0]
+        self._text = self._cells.text
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
         self._above: Sequence[object] = ()
 
@@ -108,10 +99,10 @@ class Levels(Shape):
         return found
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
-        if cells[0] == self._corner and self._cells.is_header(cells):
+        if self._cells.is_header(cells):
             return Rejection(number, "The row is the header again; remove it.")
         path, parts, keys, absent = list[str](), list[Part](), list[str](), False
-        others: Sequence[Row] = ()
+        others = list[Row]()
         text = self._text
         levels = self._layout(cells) if self._shares_columns else self.levels
         for index, level in enumerate(levels, start=1):
@@ -126,10 +117,10 @@ class Levels(Shape):
                 self._add(_Nodes(path, parts, keys), cells, level, (key,))
             else:
                 first, *more = self._paths(cells, level.key, level.paths, levels[index:])
-                branches = [_Nodes([*path], [*parts], [*keys]) for _ in more]
-                for branch, other in zip(branches, more, strict=True):
+                for other in more:
+                    branch = _Nodes([*path], [*parts], [*keys])
                     self._add(branch, cells, level, other)
-                others = [*others, *(Row(number, *branch) for branch in branches)]
+                    others.append(Row(number, *branch))
                 self._add(_Nodes(path, parts, keys), cells, level, first)
         if not path:
             return Rejection(number, "The row has no key in any column of a level.")
@@ -154,20 +145,19 @@ class Levels(Shape):
             found.sort()
             found = [one for one, after in zip(found, [*found[1:], ()], strict=True) if after[: len(one)] != one]
             if len(found) > 1:
-                raise BadInput(
-                    f'Column "{column}" has {len(found)} paths, and the node of "{deeper}" can stand below one of '
-                    "them; write a row for each place that it is to have."
-                )
+                several = f'Column "{column}" has {len(found)} paths, and the node of "{deeper}" can stand below one'
+                raise BadInput(f"{several} of them; write a row for each place that it is to have.")
         return found
 
     def _add(self, row: _Nodes, cells: Sequence[object], level: LevelColumns, path: Sequence[str]) -> None:
         """Add nodes of a level below one another to a row; the values are those of the last one."""
         *above, key = path
         name, levels = self._cells.value(cells, level.name), [*level.above, *[level.level] * len(path)]
-        if level.above and len(path) > len(level.above) + 1 and not self._nests(level.level):
+        nests = level.level in self.hierarchy.levels[level.level].under
+        if level.above and len(path) > len(level.above) + 1 and not nests:
+            known = ", ".join([*level.above, level.level])
             raise BadInput(
-                f'Column "{level.key}": "{shorten("/".join(path))}" has {len(path)} keys, and its levels are '
-                f"{', '.join([*level.above, level.level])}."
+                f'Column "{level.key}": "{shorten("/".join(path))}" has {len(path)} keys, and its levels are {known}.'
             )
         for one, place in zip(above, levels, strict=False):
             row.path.append(self._folded(tuple(row.path), one, None)[0] if level.fold else one)
@@ -182,9 +172,6 @@ class Levels(Shape):
             raise BadInput(f'Column "{used}" has a value, but the path in "{level.key}" has no {level.level}.')
         else:
             row.parts.append(Part(levels[len(above)]))
-
-    def _nests(self, level: str) -> bool:
-        return level in self.hierarchy.levels[level].under
 
     def _layout(self, cells: Sequence[object]) -> list[LevelColumns]:
         """The columns of the levels, where one column is given for several: it is that of the deepest in the row."""
@@ -228,11 +215,8 @@ class Levels(Shape):
             paths = level.paths
             if paths and not paths.is_reversed and begin_with_leaf(look.sample.column(level.key), paths):
                 options = [*given[:place], f"{given[place]} reversed", *given[place + 1 :]]
-                raise shape_doubt(
-                    f'Column "{shorten(level.key)}" of {look.source} has paths that begin with the leaf: their ends '
-                    "repeat, and their beginnings do not",
-                    [word for option in options for word in ("--level", option)],
-                )
+                seen = f'Column "{shorten(level.key)}" of {look.source} has paths that begin with the leaf'
+                raise shape_doubt(f"{seen}: their ends repeat", [word for one in options for word in ("--level", one)])
 
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:

@@ -150,11 +150,10 @@ class Paths(Shape):
         if levels and not any(map(self.hierarchy.find, levels)):
             if Guess.SHAPE not in self.given.taken:
                 see(look)
-            raise BadInput(
-                f'Column "level" of {look.source} has no level of {self.hierarchy.name}, such as '
-                f'"{shorten(levels[0])}"; the levels are {", ".join(self.hierarchy.levels)}. Columns of other names '
-                "are imported with --level."
-            )
+            name, first = self.hierarchy.name, shorten(levels[0])
+            seen = f'Column "level" of {look.source} has no level of {name}, such as "{first}"'
+            known = ", ".join(self.hierarchy.levels)
+            raise BadInput(f"{seen}; the levels are {known}. Columns of other names are imported with --level.")
         check_places(self, look)
 
 

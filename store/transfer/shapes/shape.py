@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 from store.errors import BadInput, shorten
 from store.model.attributes import Attribute
@@ -42,10 +42,9 @@ class TreeBy:
     def on(self, header: Sequence[str]) -> "TreeBy":
         """These parts for a table with this header, which tells what of `level=a:b=c` is the column."""
         text = self.parts.get("level", "")
-        first, _, rest = text.partition(":")
-        if text in header or not first or "=" not in rest:
+        column = max((one for one in header if text == one or text.startswith(f"{one}:")), key=len, default=text)
+        if column == text:
             return self
-        column = max((one for one in header if one and text.startswith(f"{one}:")), key=len, default=first)
         levels = (text[len(column) + 1 :], *self.levels)
         return replace(self, parts={**self.parts, "level": column}, levels=levels)
 
@@ -227,10 +226,7 @@ class Shape:
     def refuse_columns(self) -> None:
         """Raise BadInput for options that only tables have."""
         if any(self.given.columns.pairs()) or self.given.cells != PLAIN:
-            raise BadInput(
-                "--level, --name, --name-in, --id, --attr, --fold-case, --fill-down, --null, --numbers, --dates and "
-                "--list-separator need a table: CSV, Excel, Parquet, GeoJSON, or a list of objects in a JSON document."
-            )
+            raise BadInput("Options of columns and cells need a table: CSV, Excel, Parquet, GeoJSON or JSON objects.")
 
     @classmethod
     def see_table(cls, look: Look) -> None:
@@ -250,6 +246,5 @@ def ordered(row: Row | Rejection, value: object) -> Row | Rejection:
     if isinstance(row, Rejection):
         return row
     text = text_of(value).strip() or None
-    rows = [one._replace(parts=[*one.parts[:-1], one.parts[-1]._replace(rank=text)]) for one in row.others]
-    parts = [*row.parts[:-1], row.parts[-1]._replace(rank=text)] if row.parts else row.parts
-    return row._replace(parts=parts, others=rows)
+    parts = [*row.parts[:-1], *(part._replace(rank=text) for part in row.parts[-1:])]
+    return row._replace(parts=parts, others=[cast(Row, ordered(one, value)) for one in row.others])
