@@ -56,7 +56,8 @@ class Given:
             name = str(option.name)
             if word == "--name" and self.params[name]:
                 continue  # it is given
-            earlier = [one for one in params[name] or [] if not value.startswith(one)] if option.multiple else []
+            replaced = {value, value.removesuffix(" reversed"), value.partition(" split ")[0]}  # of a column of paths
+            earlier = [one for one in params[name] or [] if one not in replaced] if option.multiple else []
             params[name] = [*earlier, value] if option.multiple else int(value) if word == "--header-row" else value
             added += [word, value]
             if word in ("--tree-by", "--columns"):  # there are no columns of levels, or none of these names
