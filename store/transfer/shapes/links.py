@@ -36,58 +36,68 @@ _TOPS = re.compile("root|top|main|ultimate|grand|wurzel|haupt|oberst")  # of par
 _CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
 
 
-class Links(Shape):
+class LinkedRows(Shape):
     """Rows with links, whose cells become parts once the tree of all rows says their levels."""
-
-    trees: ClassVar = {
-        "parent": TreeParts(("id", "parent"), ("key", "level")),
-        "prefix": TreeParts(("prefix",), ("key", "level", "split")),
-    }
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)
         tree = options.tree or TreeBy("parent", {})
         self._cells = NodeCells(hierarchy, table, options, tree)
         self.levels, self.guesses, self.rejected = self._cells.levels, self._cells.guesses, table.rejected(REASON)
-        self._parent, self._key, self._codes = map(tree.parts.get, ("parent", "key", "prefix"))
-        self._own = tree.parts.get("id") or self._codes or ""
-        self._in_parents = [column for column in table.header if column.startswith(f"{self._parent}.")]  # of an object
+        self._parts, self._parent, self._codes = tree.parts, tree.parts.get("parent", ""), tree.parts.get("prefix", "")
+        self._own, self._key = tree.parts.get("id") or self._codes, tree.parts.get("key")
+        in_parents = f"{self._parent}."
+        self._in_parents = [one for one in table.header if self._parent and one.startswith(in_parents)]  # of an object
         own_ids = bool(self._parent) and not any(self._cells.id_columns(None))
         split = tree.parts.get("split", "")
         if split != BY_POSITION and any(map(str.isalnum, split)):
             raise BadInput(f"--tree-by split={shorten(split)} is no sign between parts of codes; write one, as split=.")
         named = {self._key, *(level.name for level in self.levels)} - {None, self._own}
         self.tree = ParentTree(
-            hierarchy, self.read, self._cells.node, bool(self._codes), own_ids, "level" in tree.parts,
-            by_names=bool(self._parent) and not named, fold=bool(self.options.case_insensitive),
-            parents=self._parent or "", split=split,
+            hierarchy, self.read, self._cells.node, by_codes=bool(self._codes), by_intervals="left" in self._parts,
+            by_names=bool(self._parent) and not named, own_ids=own_ids, has_levels="level" in tree.parts,
+            fold=bool(self.options.case_insensitive), parents=self._parent, split=split,
         )  # fmt: skip
 
     def own_of(self, cells: Sequence[object]) -> str:
         """The id or the code of a rejected row."""
-        index = self._cells.index[self._own]
+        index = self._cells.index.get(self._own, len(cells))
         return text_of(cells[index]).strip() if index < len(cells) else ""
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, whose link has those that are imported. Raises BadInput."""
         if self._cells.is_header(cells):
             return Rejection(number, "The row is the header again; remove it.")
-        text, level = self._cells.text, self._cells.level_of(cells)
-        own = text(cells, self._own)
+        level = self._cells.level_of(cells)
+        ids = self._cells.id_columns(level)
+        given = next((found for one in ids if one and (found := self._cells.text(cells, one))), None)
+        own, parent = self.link(cells, given)
         if not own:
             return Rejection(number, f'Column "{self._own}" is empty, and others cannot name the node.')
         names = self._cells.names_of(cells, level)
-        key = text(cells, self._key) if self._key else own if self._codes else ""
-        ids = self._cells.id_columns(level)
-        given = next((found for one in ids if one and (found := text(cells, one))), None)
-        node_id = given if any(ids) or self._codes else node_id_of(own)
+        key = self._cells.text(cells, self._key) if self._key else own if self._codes else ""
+        is_id = "id" in self._parts and not any(ids) and bool(self._cells.text(cells, self._own))
+        kept = self._cells.kept(cells)
+        link = link_of(own, parent, [key] if key else names, bool(key), level, node_id_of(own) if is_id else given, kept)
+        return Row(number, (), (), link=link)
+
+    def link(self, cells: Sequence[object], given: str | None) -> tuple[str, str]:
+        """By what others name a row, and by what it names its parent; `given` is its id. Raises BadInput."""
+        text = self._cells.text
         parent = cells[self._cells.index[self._parent]] if self._parent else ""
         parent = text_of(parent) if isinstance(parent, list) or not self._parent else text(cells, self._parent)
         if not parent and (inner := next((one for one in self._in_parents if text(cells, one)), None)):
             raise BadInput(f'Column "{self._parent}" is empty, but "{inner}" has a value.')
-        kept = self._cells.kept(cells)
-        link = link_of(own, parent, [key] if key else names, bool(key), level, node_id, kept)
-        return Row(number, (), (), link=link)
+        return text(cells, self._own), parent
+
+
+class Links(LinkedRows):
+    """Rows that name their parents, or have codes."""
+
+    trees: ClassVar = {
+        "parent": TreeParts(("id", "parent"), ("key", "level")),
+        "prefix": TreeParts(("prefix",), ("key", "level", "split")),
+    }
 
     @classmethod
     def see_table(cls, look: Look) -> None:
