@@ -11,7 +11,7 @@ from operator import eq
 
 from store.transfer.formats.cells import fold
 from store.transfer.formats.table import Sample
-from store.transfer.shapes.doubts import NAMES
+from store.transfer.shapes.doubts import NAMES, are_words
 
 MAX_COMPARED = 24  # columns, of which each is compared with each
 _NO_LEVELS = re.compile(
@@ -42,7 +42,7 @@ class Chains:
             at: column
             for at, (column, name) in enumerate(zip(sample.columns, self.names, strict=False))
             if name and name not in attributes and not _NO_LEVELS.search(name) and self.names.count(name) == 1
-            if (name != "state" or has_places) and _are_words(column)
+            if (name != "state" or has_places) and any(column) and are_words([*filter(None, column)])
         }
         self.sizes = {at: len({*column} - {""}) for at, column in self.values.items()}
         self._level = level
@@ -186,8 +186,3 @@ def is_staircase(columns: Sequence[Sequence[str]]) -> bool:
     """Whether each row has a value in one of the columns alone, and the first row in the first of them."""
     rows = [*zip(*columns, strict=True)]
     return len(columns) > 1 < len(rows) and bool(rows[0][0]) and all(sum(map(bool, row)) == 1 for row in rows)
-
-
-def _are_words(column: Sequence[str]) -> bool:
-    values = [*filter(None, column)]
-    return bool(values) and sum(any(map(str.isalpha, value)) for value in values) >= 0.9 * len(values)

@@ -100,7 +100,7 @@ def _reading(codes: Iterable[str]) -> tuple[str, str]:
     known = {_END.sub("", code) for code in codes}
     for sign in "/\\|":
         above = [code.rpartition(sign)[0] for code in known if sign in code[1:]]
-        are_paths = sum(one in known for one in above) * 2 >= len(above) or not any(map(str.isalpha, "".join(known)))
+        are_paths = sum(one in known for one in above) * 2 >= len(above)
         if above and are_paths and len(above) * 2 >= sum(bool(_DIVIDER.search(code, 1)) for code in known):
             return sign, ""
     cut = [
@@ -109,49 +109,43 @@ def _reading(codes: Iterable[str]) -> tuple[str, str]:
     ]  # fmt: skip
     if sum(bool(_PADDED.search(code[: end + 1])) for code, end in cut) * 5 >= len(cut):  # also if none is cut
         return BY_POSITION, ""
+    signs = {sign: "" for code in known for sign in code if not sign.isalnum()}
+    if not signs:
+        return (_WHOLE if _are_consecutive(known) else BY_POSITION), ""
     sizes = Counter(place for code in known for place in range(len(code)))
-    signs = Counter(place for code in known for place, sign in enumerate(code) if not sign.isalnum())
+    signed = Counter(place for code in known for place, sign in enumerate(code) if not sign.isalnum())
     others = [
         code for code in known
-        if any(sign.isalnum() == (signs[place] * 2 > sizes[place]) for place, sign in enumerate(code))
+        if any(sign.isalnum() == (signed[place] * 2 > sizes[place]) for place, sign in enumerate(code))
         and any(code[: found.start()] in known for found in _DIVIDER.finditer(code))
     ]  # fmt: skip
-    is_outline, is_clear = _is_outline(known, has_signs=bool(signs))
-    whole = len(others) / len({code for code, _ in cut})
-    if is_outline:
-        is_clear = is_clear or whole >= 0.5
-    elif whole >= 0.1:
-        is_outline, is_clear = whole >= 0.5 or not is_clear, whole >= 0.5 and not is_clear
-    other = BY_POSITION if is_outline else "".join({sign: "" for code in known for sign in code if not sign.isalnum()})
-    return _WHOLE if is_outline else BY_POSITION, "" if is_clear else other.strip()
+    is_outline, is_clear = _is_outline(known)
+    if len(others) * 2 >= len({code for code, _ in cut}):
+        is_outline, is_clear = True, is_outline or not is_clear
+    split, other = (_WHOLE, BY_POSITION) if is_outline else (BY_POSITION, "".join(signs).strip())
+    return split, "" if is_clear else other
 
 
-def _is_outline(codes: Collection[str], *, has_signs: bool = True) -> tuple[bool, bool]:
+def _is_outline(codes: Collection[str]) -> tuple[bool, bool]:
     """Whether most numbers of two digits follow those of one digit, as 1.10 follows 1.9, perhaps with gaps, or are not
-    those of one digit with another one behind; and whether that is clear. Without signs half of them are not.
+    those of one digit with another one behind; and whether that is clear, since all groups of several show it.
     """
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for code in codes:
         if number := _NUMBER_AT_END.search(code):
             groups[code[: number.start()]].add(number[0])
-    counts, clear = [0, 0], [0, 0]
+    counts = [0, 0]
     for found in groups.values():
         small, large = {int(one) for one in found if len(one) == 1}, {int(one) for one in found if len(one) > 1}
         if not small or not large or (len(small) == 1 and large == {10 * max(small)}):
             continue
-        lengths = {*map(len, found)} if has_signs else {1}
+        lengths = {*map(len, found)}
         above = [one[: max(size for size in lengths if size < len(one))] for one in found if len(one) > 1]
-        lost = sum(one not in found for one in above)
         follows = min(large) - max(small) <= MAX_GAP and 2 * len(large) > max(large) - 10
-        is_first = has_signs and len(small) > 1 and min(large) == 10 and max(large) < 20
-        is_outline = follows or is_first or lost * (5 if has_signs else 2) >= len(large)
-        is_outline = is_outline and not any(map(_PADDED.search, found))
-        counts[is_outline] += 1
-        is_sure = (9 in small and follows) or lost > 1 if is_outline else len(found & {*above}) * 2 > len(small) > 1
-        clear[is_outline] += is_sure
-    is_outline = counts[True] > counts[False]
-    has_zeros = any(_PADDED.search(part) for code in codes for part in _DIVIDER.split(code))
-    return is_outline, clear[is_outline] * 2 >= max(1, sum(counts)) or (has_zeros and not is_outline)
+        is_first = len(small) > 1 and min(large) == 10 and max(large) < 20
+        is_lost = sum(one not in found for one in above) * 5 >= len(large)
+        counts[(follows or is_first or is_lost) and not any(map(_PADDED.search, found))] += 1
+    return counts[True] > counts[False], not all(counts) and sum(counts) > 1
 
 
 def _without_check(codes: Collection[str]) -> Mapping[str, str]:

@@ -77,8 +77,8 @@ class LinkedRows(Shape):
         names = self._cells.names_of(cells, level)
         key = self._cells.text(cells, self._key) if self._key else own if self._codes else ""
         is_id = "id" in self._parts and not any(ids) and bool(self._cells.text(cells, self._own))
-        kept = self._cells.kept(cells)
-        link = link_of(own, parent, [key] if key else names, bool(key), level, node_id_of(own) if is_id else given, kept)
+        node_id, kept = node_id_of(own) if is_id else given, self._cells.kept(cells)
+        link = link_of(own, parent, [key] if key else names, bool(key), level, node_id, kept)
         return Row(number, (), (), link=link)
 
     def link(self, cells: Sequence[object], given: str | None) -> tuple[str, str]:
