@@ -45,8 +45,8 @@ class Look:
     def tree_by(self, **parts: str) -> list[str]:
         """The options of a tree by these columns, with the columns of levels and names where these are clear."""
         columns = zip(self.sample.header, self.sample.columns, strict=False)
-        others = [(column, [*filter(None, values)]) for column, values in columns]
-        others = [(column, values) for column, values in others if values and column and column not in parts.values()]
+        free = [(column, [*filter(None, own)]) for column, own in columns if column and column not in parts.values()]
+        others = [(column, values) for column, values in free if values]
         nested = nested_level(self.hierarchy)
         named = [nested.name] if nested else []
         for column, values in others:
@@ -193,7 +193,7 @@ def _kind(text: str) -> str:
 
 
 def _is_word(text: str) -> bool:
-    return not any(map(str.isdecimal, re.sub(r"(?<=[^\W\d])[23]$", "", text)))  # such as m2, a unit
+    return not any(map(str.isdecimal, text))
 
 
 def _is_misread(key: str) -> bool:

@@ -32,7 +32,6 @@ _NUMBERS = re.compile(  # folded names of columns whose numbers may be ids by ch
     "reihenfolge|position|^(pos|seq|day|floor)|rank|index|prio|rating|score|stars|points|punkte|year|jahr|month|qty|"
     "quantity|amount|stock|anzahl|menge|size|price|preis|population|rooms|weight|version|width|height|percent|left|right"
 )
-_TOPS = re.compile("root|top|main|ultimate|grand|wurzel|haupt|oberst")  # of parents that are not the nearest ones
 _CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
 
 
@@ -101,12 +100,12 @@ class Links(LinkedRows):
 
     @classmethod
     def see_table(cls, look: Look) -> None:
-        if found := _parent_columns(look.sample, look.rows, look.keys):
-            parent, own = found[0]
+        if found := _parent_column(look.sample, look.rows, look.keys):
+            parent, own = found
             raise shape_doubt(
                 f'{look.source} is a tree by parent ids: column "{shorten(parent)}" has values of "{shorten(own)}" of '
                 "other rows",
-                *(look.tree_by(id=own, parent=parent) for parent, own in found),
+                look.tree_by(id=own, parent=parent),
             )
 
     @classmethod
@@ -124,11 +123,10 @@ class Links(LinkedRows):
             see_codes(source, {code.partition(" ")[0] for code in codes})
 
 
-def _parent_columns(
+def _parent_column(
     sample: Sample, rows: Callable[[], Iterator[Sequence[str]]], levels: Collection[str]
-) -> list[tuple[str, str]]:
-    """The columns by which rows refer to their parents, each with that of their ids, by their values; of several the
-    likeliest is the first.
+) -> tuple[str, str] | None:
+    """The column by which rows refer to their parents, and that of their ids, by their values; None in other tables.
 
     Two columns of `levels` refer to each other in any table of cities that are states, so only a name tells them. Where
     several columns are levels, these are the tree, and any other column may have numbers that are ids, too. Of several
@@ -140,45 +138,32 @@ def _parent_columns(
     names = [*map(fold, header)]
     are_named = [bool(_PARENTS.search(name)) and not _NO_PARENTS.search(name) for name in names]
     is_number = [bool(_NUMBERS.search(name) or _NO_PARENTS.search(name)) for name in names]
-    found: list[tuple[bool, bool, int, bool, bool, int, int]] = []
-    sparse = set[int]()
+    found: list[tuple[bool, int, bool, bool, int, int, bool]] = []
     for own, ids in enumerate(columns):
         known = {*ids} - {""}
         is_unique, has_words = len(known) >= 0.95 * len(ids), are_words(known)
         if not known or not (is_unique or has_words):
             continue
-        is_sparse = not all(map(str.isdecimal, known)) or max(map(float, known)) > 2 * len(
-            known
-        )  # none is met by chance
-        sparse |= {own} if is_sparse else set()
+        is_sparse = not all(map(str.isdecimal, known)) or max(map(int, known)) > 2 * len(known)  # none is met by chance
         for parent, values in enumerate(columns):
             is_possible = is_unique and len(levels) < 2 and (is_sparse or not is_number[parent])
             if parent == own or not (are_named[parent] or is_possible):
                 continue
             references = [value for one, value in zip(ids, values, strict=True) if value in known and value != one]
             others = sum(value not in known and value.casefold() not in NO_PARENT for value in values)
-            is_enough = (
-                are_named[parent] if is_unique else header[parent] not in levels and others * 9 < len(references)
+            is_enough = are_named[parent] and (
+                is_unique or (header[parent] not in levels and others * 9 < len(references))
             )
             if is_enough or (is_unique and len(references) >= max(2, len(ids) // 100)):
-                is_top = bool(_TOPS.search(fold(header[parent])))
-                found.append(
-                    (not are_named[parent], is_top, -len({*references}), not is_unique, has_words, own, parent)
-                )
-    trees, is_first = list[tuple[str, str]](), False
-    for is_other, is_top, count, *_, own, parent in sorted(found)[:MAX_CANDIDATES]:
-        if trees and (is_top or not count or is_other != is_first or header[parent] in dict(trees)):
-            continue
-        pairs = ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent))
-        if _is_tree(
-            islice(pairs, MAX_ROWS),
-            is_named=not is_other,
-            is_id=fold(header[own]) in HEADER_WORDS,
-            is_sparse=own in sparse,
-        ):
-            trees.append((header[parent], header[own]))
-            is_first = is_other
-    return trees
+                count = -len({*references})
+                found.append((not are_named[parent], count, not is_unique, has_words, own, parent, is_sparse))
+    for is_other, _, _, _, own, parent, is_sparse in sorted(found)[:MAX_CANDIDATES]:
+        pairs = islice(
+            ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent)), MAX_ROWS
+        )
+        if _is_tree(pairs, is_named=not is_other, is_id=fold(header[own]) in HEADER_WORDS, is_sparse=is_sparse):
+            return header[parent], header[own]
+    return None
 
 
 def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, is_sparse: bool) -> bool:
