@@ -23,7 +23,7 @@ _NO_LEVELS = re.compile(
 _PLACES = re.compile("country|land|city|stadt|town|county|region")
 _LEVELS = re.compile("level|lvl|tier|ebene|stufe|niveau|nivel|livello|poziom|уров|рів|cat|class|group|depth|^l$|层|级")
 _CODE = re.compile(r"[A-Z\d][A-Z\d._/:-]*")
-_NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
+_NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)")
 _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 
 

@@ -21,14 +21,15 @@ _RANGE = re.compile(r"(\w*\d)\s*[-–—]\s*(\w*\d)")
 _CHECKED = re.compile(r"([^\W_]+)[^\w\s][^\W_]")
 _DIVIDER = re.compile(r"[\W_]+")
 _END = re.compile(r"[\W_]+\Z")
-_NUMBER_AT_END = re.compile(r"\d+\Z")
+_NUMBER_AT_END = re.compile(r"(?<!\d)\d{1,9}\Z")
 _PADDED = re.compile(r"(?<!\d)0\d+\Z")
 _WORD = re.compile(r"(?<=[\W_])[^\W\d_]+")
 _LEVELS = ((1, 1), (2, 1), (3, 1), (2, 2), (3, 3))  # characters of the first level, and of each below
 MAX_GAP = 3  # between the last number of one digit and the first of two, where a section was removed
-_NUMBERED = re.compile(r"(\D*)(\d+)")
+_NUMBERED = re.compile(r"(\D*)(\d{1,18})")
 _SEPARATOR = re.compile(r"\s*[^\w\s'’(\[&+]|_")  # a sign, with blanks before it or not
 _NUMBERS = re.compile(r"\d+-\d+")  # of codes, such as 31-33
+MAX_CODE = 200  # characters: longer texts, such as images, are no codes
 ENOUGH = 0.8  # of the codes of a length have the one above in the table, where their levels are so long
 
 
@@ -120,21 +121,20 @@ def _reading(codes: Iterable[str]) -> tuple[str, str]:
         and any(code[: found.start()] in known for found in _DIVIDER.finditer(code))
     ]  # fmt: skip
     is_outline, is_clear = _is_outline(known)
-    if len(others) * 2 >= len({code for code, _ in cut}):
-        is_outline, is_clear = True, is_outline or not is_clear
+    is_outline = is_outline or (not is_clear and len(others) * 10 >= len({code for code, _ in cut}))
     split, other = (_WHOLE, BY_POSITION) if is_outline else (BY_POSITION, "".join(signs).strip())
     return split, "" if is_clear else other
 
 
 def _is_outline(codes: Collection[str]) -> tuple[bool, bool]:
     """Whether most numbers of two digits follow those of one digit, as 1.10 follows 1.9, perhaps with gaps, or are not
-    those of one digit with another one behind; and whether that is clear, since all groups of several show it.
+    those of one digit with another one behind; and whether that is clear.
     """
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for code in codes:
         if number := _NUMBER_AT_END.search(code):
             groups[code[: number.start()]].add(number[0])
-    counts = [0, 0]
+    counts, sure = [0, 0], 0
     for found in groups.values():
         small, large = {int(one) for one in found if len(one) == 1}, {int(one) for one in found if len(one) > 1}
         if not small or not large or (len(small) == 1 and large == {10 * max(small)}):
@@ -144,8 +144,11 @@ def _is_outline(codes: Collection[str]) -> tuple[bool, bool]:
         follows = min(large) - max(small) <= MAX_GAP and 2 * len(large) > max(large) - 10
         is_first = len(small) > 1 and min(large) == 10 and max(large) < 20
         is_lost = sum(one not in found for one in above) * 5 >= len(large)
-        counts[(follows or is_first or is_lost) and not any(map(_PADDED.search, found))] += 1
-    return counts[True] > counts[False], not all(counts) and sum(counts) > 1
+        is_outline = (follows or is_first or is_lost) and not any(map(_PADDED.search, found))
+        counts[is_outline] += 1
+        sure += not is_outline and len(found & {*above}) * 2 > len(small) > 1
+    is_outline = counts[True] > counts[False]
+    return is_outline, not counts[False] if is_outline else 0 < counts[False] <= 2 * sure
 
 
 def _without_check(codes: Collection[str]) -> Mapping[str, str]:
@@ -193,7 +196,7 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     What follows is a separator, or the keys are codes: `71`, `711` and `A01`, `A01.1`, also such as `71000000`,
     `71100000`. Numbers that follow one another without large gaps are no such codes.
     """
-    if len(keys) < ENOUGH_ROWS:
+    if len(keys) < ENOUGH_ROWS or max(map(len, keys)) > MAX_CODE:
         return None
     if 5 * len(ranges := [*filter(_NUMBERS.fullmatch, keys)]) <= len(keys):
         keys = {*keys} - {*ranges} | {key.partition("-")[0] for key in ranges}

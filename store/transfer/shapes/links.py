@@ -144,7 +144,9 @@ def _parent_column(
         is_unique, has_words = len(known) >= 0.95 * len(ids), are_words(known)
         if not known or not (is_unique or has_words):
             continue
-        is_sparse = not all(map(str.isdecimal, known)) or max(map(int, known)) > 2 * len(known)  # none is met by chance
+        is_sparse = not all(map(str.isdecimal, known)) or max(map(float, known)) > 2 * len(
+            known
+        )  # none is met by chance
         for parent, values in enumerate(columns):
             is_possible = is_unique and len(levels) < 2 and (is_sparse or not is_number[parent])
             if parent == own or not (are_named[parent] or is_possible):

@@ -339,7 +339,8 @@ class ParentTree:
             alike.setdefault(_ZEROS.sub("", parent.casefold()), []).append(parent)
         for number, own in self._execute("SELECT n, id FROM link WHERE n > 0 ORDER BY n") if parents else ():
             for parent in alike.get(_ZEROS.sub("", own.casefold()), ()):
-                lacks, way = f"No row has the id {_shown(parent)} of its parent", "zeros only: write it alike"
+                lacks = f"No row has the id {_shown(parent)} of its parent"
+                way = "zeros only: write it alike in both columns"
                 if parent.casefold() == own.casefold():
                     self.unlike = self.unlike or f"{lacks}, but {_shown(own)} of row {number}"
                     way = "case only: --fold-case id ignores case"
