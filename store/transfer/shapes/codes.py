@@ -206,15 +206,10 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
         ends = ((key, end) for key in keys for end in range(1, len(key)) if _SEPARATOR.match(key, end))
         known = {*keys}
         found = [*{key: key[:end] for key, end in ends if key[:end] in known}.items()]
-    elif len({*map(len, keys)}) > 1:
-        found = [pair for pair in code_parents(keys)[0].items() if not _NUMBERS.fullmatch(pair[1])]
     else:
-        bodies = _without_check(keys)
-        has_check = {*keys}.isdisjoint(bodies.values())
-        cuts = _without_zeros(bodies) if has_check else {key: re.sub("(00)+$", "", key) for key in keys}
-        padded = {cut: key for key, cut in cuts.items()}
-        found = [(padded[cut], padded[above]) for cut, above in code_parents(padded, BY_POSITION)[0].items()]
-        found = found if len(found) >= 0.9 * sum(len(cut) > 2 for cut in padded) else []
+        (parents, jumps), are_alike = code_parents(keys), len({*map(len, keys)}) == 1
+        found = [pair for pair in parents.items() if are_alike or not _NUMBERS.fullmatch(pair[1])]
+        found = [] if are_alike and len(jumps) * 10 > len(keys) else found
     return max(found, key=lambda pair: (len(pair[1]), pair)) if len(found) * 2 >= len(keys) else None
 
 

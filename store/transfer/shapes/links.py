@@ -144,25 +144,23 @@ def _parent_column(
         is_unique, has_words = len(known) >= 0.95 * len(ids), are_words(known)
         if not known or not (is_unique or has_words):
             continue
-        is_sparse = not all(map(str.isdecimal, known)) or max(map(float, known)) > 2 * len(
-            known
-        )  # none is met by chance
+        is_sparse = any(not one.isdecimal() or float(one) > 2 * len(known) for one in known)  # none is met by chance
         for parent, values in enumerate(columns):
             is_possible = is_unique and len(levels) < 2 and (is_sparse or not is_number[parent])
             if parent == own or not (are_named[parent] or is_possible):
                 continue
             references = [value for one, value in zip(ids, values, strict=True) if value in known and value != one]
             others = sum(value not in known and value.casefold() not in NO_PARENT for value in values)
-            is_enough = are_named[parent] and (
-                is_unique or (header[parent] not in levels and others * 9 < len(references))
-            )
-            if is_enough or (is_unique and len(references) >= max(2, len(ids) // 100)):
+            if is_unique:
+                is_enough = are_named[parent] or len(references) >= max(2, len(ids) // 100)
+            else:
+                is_enough = header[parent] not in levels and others * 9 < len(references)
+            if is_enough:
                 count = -len({*references})
                 found.append((not are_named[parent], count, not is_unique, has_words, own, parent, is_sparse))
     for is_other, _, _, _, own, parent, is_sparse in sorted(found)[:MAX_CANDIDATES]:
-        pairs = islice(
-            ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent)), MAX_ROWS
-        )
+        found_rows = (row for row in islice(rows(), MAX_ROWS) if len(row) > max(own, parent))
+        pairs = ((row[own].strip(), row[parent].strip()) for row in found_rows)
         if _is_tree(pairs, is_named=not is_other, is_id=fold(header[own]) in HEADER_WORDS, is_sparse=is_sparse):
             return header[parent], header[own]
     return None
