@@ -24,6 +24,7 @@ _PLACES = re.compile("country|land|city|stadt|town|county|region")
 _LEVELS = re.compile("level|lvl|tier|ebene|stufe|niveau|nivel|livello|poziom|уров|рів|cat|class|group|depth|^l$|层|级")
 _CODE = re.compile(r"[A-Z\d][A-Z\d._/:-]*")
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)")
+_DIGITS = re.compile(r"\d{1,9}")
 _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 
 
@@ -70,10 +71,6 @@ class Chains:
         last = fold(_WORDS.split(self.header[at].strip())[-1])
         return self._level if last.endswith(self._level) else last
 
-    def _number(self, at: int) -> int:
-        match = _NUMBERED.fullmatch(self.header[at].strip())
-        return int(match[2]) if match else 0
-
     def _follows(self, below: int, above: int) -> bool:
         """Whether each value of a column, up to a few, is below one of the other."""
         if (below, above) not in self._pairs:
@@ -94,7 +91,8 @@ class Chains:
         """The longest series of numbered names, by their numbers, whose values are below one another."""
         found: list[int] = []
         for common in dict.fromkeys(one for one in self.series.values() if "#" in one):
-            chain = sorted((at for at in self.values if self.series[at] == common), key=self._number)
+            chain = [at for at in self.values if self.series[at] == common]
+            chain.sort(key=lambda at: int(_DIGITS.findall(self.header[at])[-1]))
             is_level = bool(_LEVELS.search(common))
             ways = [way for way in (chain, chain[::-1]) if all(self._follows(low, high) for high, low in pairwise(way))]
             way = [*ways, chain if is_level else []][0]

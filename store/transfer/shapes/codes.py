@@ -46,8 +46,7 @@ def code_parents(codes: Collection[str], split: str = "") -> tuple[dict[str, str
     for found in ranges.values():
         found.sort(key=lambda one: one[0], reverse=True)  # the narrowest that holds a code is the first
     known = {cut: code for code, cut in cuts.items()}
-    if sum(bool(_END.search(cut)) for cut in known) * 2 >= len(known):  # as in 1. and 1.1.
-        known = {_END.sub("", cut): code for cut, code in known.items()} | known
+    known = {_END.sub("", cut): code for cut, code in known.items()} | known  # as in 1. and 1.1.
 
     def above(code: str, low: str, high: str) -> str | None:
         for end in range(len(low), 0, -1):

@@ -21,16 +21,15 @@ from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
 MAX_CANDIDATES = 4
 _PARENTS = re.compile(
-    "parent|broader|superior|superclass|subclassof|reportsto|manager|boss|supervisor|belongsto|partof|containedin|"
-    "^(pid|ppid|isa|mgr|mgrid|pai|pere|père|idpai|idpere|ouder)$|eltern|ubergeordnet|übergeordnet|uebergeordnet|"
-    "vorgesetzt|oberkategorie|obergruppe|oberbegriff|bovenliggend|overordn|överordn|padre|madre|genitore|rodzic|nadrzęd|"
-    "nadřazen|szülő|ebeveyn|родител|батьк|вышестоящ|上级|上級|上位|父|親|상위|부모"
+    "parent|broader|super(ior|class|visor)|subclassof|reportsto|manager|boss|belongsto|partof|containedin|"
+    "^(p?pid|isa|mgr(id)?|(id)?(pai|p[eè]re))$|eltern|(u|ü|ue)bergeordnet|vorgesetzt|ober(kategorie|gruppe|begriff)|"
+    "padre|madre|genitore|rodzic|nadrzęd|родител|батьк|вышестоящ|上级|上級|上位|父|親|상위|부모"
 )
 _NO_PARENTS = re.compile(r"^(is|has)(?!a$|part|subclass)|(level|lvl|depth|count|type|status|sort|order|rank|flag|age)$")
 _NUMBERS = re.compile(  # folded names of columns whose numbers may be ids by chance
-    "level|tiefe|ebene|niveau|nivel|stufe|nesting|active|aktiv|enabled|visible|sichtbar|deleted|hidden|sort|order|"
-    "reihenfolge|position|^(pos|seq|day|floor)|rank|index|prio|rating|score|stars|points|punkte|year|jahr|month|qty|"
-    "quantity|amount|stock|anzahl|menge|size|price|preis|population|rooms|weight|version|width|height|percent|left|right"
+    "level|tiefe|ebene|niveau|nivel|stufe|active|aktiv|enabled|visible|deleted|hidden|sort|order|reihenfolge|position|"
+    "^(pos|seq|day|floor)|rank|index|prio|rating|score|stars|points|year|jahr|month|qty|quantity|amount|stock|anzahl|"
+    "menge|size|price|preis|population|rooms|weight|version|left|right"
 )
 _CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise, permutations
+from itertools import permutations
 from operator import lt
 from typing import ClassVar
 
@@ -68,8 +68,12 @@ class NestedSets(LinkedRows):
     def see_unsorted(cls, look: Look) -> None:
         """Raise Doubt for a table of intervals whose rows are not in their order, by which depths would be read."""
         if parts := _interval_columns(look.sample):
-            places = zip(*(look.sample.column(parts[one]) for one in ("tree", "left") if one in parts), strict=True)
-            if any(above[:-1] == own[:-1] and float(own[-1]) < float(above[-1]) for above, own in pairwise(places)):
+            lefts = look.sample.column(parts["left"])
+            trees = look.sample.column(parts["tree"]) if "tree" in parts else [""] * len(lefts)
+            order = {tree: at for at, tree in enumerate(dict.fromkeys(trees))}
+            rows = zip(trees, lefts, strict=True)
+            places = [(order[tree], float(left)) for tree, left in rows if _NUMBER.fullmatch(left)]
+            if places != sorted(places):
                 cls.see_table(look)
 
 
