@@ -20,7 +20,6 @@ _NO_LEVELS = re.compile(
     "language$|colou?r|farbe$|gender|(first|last|sur|vor|nach)name|author|owner|(created|updated)(by|at)|vendor|supplier|"
     "manufacturer|hersteller|brand|address|street|slug|sku|isbn|gtin|barcode|availab|version|priority|severity|path$"
 )
-_PLACES = re.compile("country|land|city|stadt|town|county|region")
 _LEVELS = re.compile("level|lvl|tier|ebene|stufe|niveau|nivel|livello|poziom|уров|рів|cat|class|group|depth|^l$|层|级")
 _CODE = re.compile(r"[A-Z\d][A-Z\d._/:-]*")
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)")
@@ -36,12 +35,11 @@ class Chains:
 
     def __init__(self, sample: Sample, attributes: Collection[str], level: str) -> None:
         self.header, self.names = sample.header, [fold(name) for name in sample.header]
-        has_places = any(map(_PLACES.search, self.names))
         self.values = {
             at: column
             for at, (column, name) in enumerate(zip(sample.columns, self.names, strict=False))
             if name and name not in attributes and not _NO_LEVELS.search(name) and self.names.count(name) == 1
-            if (name != "state" or has_places) and any(column) and are_words([*filter(None, column)])
+            if any(column) and are_words([*filter(None, column)])
         }
         self.sizes = {at: len({*column} - {""}) for at, column in self.values.items()}
         self._level = level

@@ -197,8 +197,6 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     """
     if len(keys) < ENOUGH_ROWS or max(map(len, keys)) > MAX_CODE:
         return None
-    if 5 * len(ranges := [*filter(_NUMBERS.fullmatch, keys)]) <= len(keys):
-        keys = {*keys} - {*ranges} | {key.partition("-")[0] for key in ranges}
     codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
     are_codes = len(codes) >= 0.5 * len(keys) and not _are_consecutive([*_without_check(codes).values()])
     if not are_codes:
@@ -207,7 +205,8 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
         found = [*{key: key[:end] for key, end in ends if key[:end] in known}.items()]
     else:
         (parents, jumps), are_alike = code_parents(keys), len({*map(len, keys)}) == 1
-        found = [pair for pair in parents.items() if are_alike or not _NUMBERS.fullmatch(pair[1])]
+        may_have_ranges = are_alike or sum(bool(_NUMBERS.fullmatch(key)) for key in keys) * 5 <= len(keys)
+        found = [pair for pair in parents.items() if may_have_ranges or not _NUMBERS.fullmatch(pair[1])]
         found = [] if are_alike and len(jumps) * 10 > len(keys) else found
     return max(found, key=lambda pair: (len(pair[1]), pair)) if len(found) * 2 >= len(keys) else None
 

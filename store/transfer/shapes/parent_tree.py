@@ -69,7 +69,7 @@ _NO_PARENTS = f"""
     AND lower(parent) NOT IN (SELECT lower(id) FROM link WHERE lower(id) IN ({_MARKS}))
 """  # noqa: S608
 _TWICE = "SELECT id FROM link GROUP BY id HAVING count(*) > 1"
-_LEFT = _PLACED + "SELECT n, p, parent FROM link WHERE n > 0 AND n NOT IN (SELECT n FROM placed)"  # noqa: S608
+_LEFT = _PLACED + "SELECT n, p, parent FROM link WHERE n > 0 AND key NOT NULL AND n NOT IN (SELECT n FROM placed)"  # noqa: S608
 
 
 @dataclass
@@ -207,9 +207,7 @@ class ParentTree:
         if not self.by_names:
             twin = "SELECT 1 FROM link twin WHERE twin.id = link.id AND (twin.key IS NOT NULL OR twin.n < link.n)"
             self._execute(f"DELETE FROM link WHERE key IS NULL AND EXISTS ({twin})")  # noqa: S608
-        numbers = {number for (number,) in self._execute("SELECT n FROM link WHERE key IS NULL")}
-        conflicts |= {one.number: one.reason for one in self._rejections if one.number in numbers}
-        self._rejections = [one for one in self._rejections if one.number not in numbers]
+        self._execute("UPDATE link SET p = n WHERE key IS NULL")
         self._reject(conflicts)
 
     def _reject_unclear(self) -> None:
