@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from itertools import accumulate
 
 from store.errors import shorten
 from store.model.hierarchy import may_stand
@@ -63,7 +62,8 @@ def _first_of_group(
     columns = {column: sample.column(column) for column in keys}
     given = [*zip(*columns.values(), strict=True)]
     for column in columns.keys() & {*filled}:
-        columns[column] = [*accumulate(columns[column], lambda above, own: own or above)]
+        above_it = ""
+        columns[column] = [above_it := own or above_it for own in columns[column]]
     rows = [*zip(*columns.values(), strict=True)]
     for place, column in enumerate(keys[:-1]):
         if column in filled:
