@@ -207,7 +207,8 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
         (parents, jumps), are_alike = code_parents(keys), len({*map(len, keys)}) == 1
         may_have_ranges = are_alike or sum(bool(_NUMBERS.fullmatch(key)) for key in keys) * 5 <= len(keys)
         found = [pair for pair in parents.items() if may_have_ranges or not _NUMBERS.fullmatch(pair[1])]
-        found = [] if are_alike and len(jumps) * 10 > len(keys) else found
+        if are_alike and sum(code not in parents for code in jumps) * 10 > len(keys):
+            found = []  # numbers such as years, of which some end with zeros
     return max(found, key=lambda pair: (len(pair[1]), pair)) if len(found) * 2 >= len(keys) else None
 
 
