@@ -21,14 +21,15 @@ _RANGE = re.compile(r"(\w*\d)\s*[-–—]\s*(\w*\d)")
 _CHECKED = re.compile(r"([^\W_]+)[^\w\s][^\W_]")
 _DIVIDER = re.compile(r"[\W_]+")
 _END = re.compile(r"[\W_]+\Z")
-_NUMBER_AT_END = re.compile(r"\d+\Z")
+_NUMBER_AT_END = re.compile(r"(?<!\d)\d{1,9}\Z")
 _PADDED = re.compile(r"(?<!\d)0\d+\Z")
 _WORD = re.compile(r"(?<=[\W_])[^\W\d_]+")
 _LEVELS = ((1, 1), (2, 1), (3, 1), (2, 2), (3, 3))  # characters of the first level, and of each below
 MAX_GAP = 3  # between the last number of one digit and the first of two, where a section was removed
-_NUMBERED = re.compile(r"(\D*)(\d+)")
+_NUMBERED = re.compile(r"(\D*)(\d{1,18})")
 _SEPARATOR = re.compile(r"\s*[^\w\s'’(\[&+]|_")  # a sign, with blanks before it or not
 _NUMBERS = re.compile(r"\d+-\d+")  # of codes, such as 31-33
+MAX_CODE = 200  # characters: longer texts, such as images, are no codes
 ENOUGH = 0.8  # of the codes of a length have the one above in the table, where their levels are so long
 
 
@@ -45,8 +46,7 @@ def code_parents(codes: Collection[str], split: str = "") -> tuple[dict[str, str
     for found in ranges.values():
         found.sort(key=lambda one: one[0], reverse=True)  # the narrowest that holds a code is the first
     known = {cut: code for code, cut in cuts.items()}
-    if sum(bool(_END.search(cut)) for cut in known) * 2 >= len(known):  # as in 1. and 1.1.
-        known = {_END.sub("", cut): code for cut, code in known.items()} | known
+    known = {_END.sub("", cut): code for cut, code in known.items()} | known  # as in 1. and 1.1.
 
     def above(code: str, low: str, high: str) -> str | None:
         for end in range(len(low), 0, -1):
@@ -100,7 +100,7 @@ def _reading(codes: Iterable[str]) -> tuple[str, str]:
     known = {_END.sub("", code) for code in codes}
     for sign in "/\\|":
         above = [code.rpartition(sign)[0] for code in known if sign in code[1:]]
-        are_paths = sum(one in known for one in above) * 2 >= len(above) or not any(map(str.isalpha, "".join(known)))
+        are_paths = sum(one in known for one in above) * 2 >= len(above)
         if above and are_paths and len(above) * 2 >= sum(bool(_DIVIDER.search(code, 1)) for code in known):
             return sign, ""
     cut = [
@@ -109,49 +109,45 @@ def _reading(codes: Iterable[str]) -> tuple[str, str]:
     ]  # fmt: skip
     if sum(bool(_PADDED.search(code[: end + 1])) for code, end in cut) * 5 >= len(cut):  # also if none is cut
         return BY_POSITION, ""
+    signs = {sign: "" for code in known for sign in code if not sign.isalnum()}
+    if not signs:
+        return (_WHOLE if _are_consecutive(known) else BY_POSITION), ""
     sizes = Counter(place for code in known for place in range(len(code)))
-    signs = Counter(place for code in known for place, sign in enumerate(code) if not sign.isalnum())
+    signed = Counter(place for code in known for place, sign in enumerate(code) if not sign.isalnum())
     others = [
         code for code in known
-        if any(sign.isalnum() == (signs[place] * 2 > sizes[place]) for place, sign in enumerate(code))
+        if any(sign.isalnum() == (signed[place] * 2 > sizes[place]) for place, sign in enumerate(code))
         and any(code[: found.start()] in known for found in _DIVIDER.finditer(code))
     ]  # fmt: skip
-    is_outline, is_clear = _is_outline(known, has_signs=bool(signs))
-    whole = len(others) / len({code for code, _ in cut})
-    if is_outline:
-        is_clear = is_clear or whole >= 0.5
-    elif whole >= 0.1:
-        is_outline, is_clear = whole >= 0.5 or not is_clear, whole >= 0.5 and not is_clear
-    other = BY_POSITION if is_outline else "".join({sign: "" for code in known for sign in code if not sign.isalnum()})
-    return _WHOLE if is_outline else BY_POSITION, "" if is_clear else other.strip()
+    is_outline, is_clear = _is_outline(known)
+    is_outline = is_outline or (not is_clear and len(others) * 10 >= len({code for code, _ in cut}))
+    split, other = (_WHOLE, BY_POSITION) if is_outline else (BY_POSITION, "".join(signs).strip())
+    return split, "" if is_clear else other
 
 
-def _is_outline(codes: Collection[str], *, has_signs: bool = True) -> tuple[bool, bool]:
+def _is_outline(codes: Collection[str]) -> tuple[bool, bool]:
     """Whether most numbers of two digits follow those of one digit, as 1.10 follows 1.9, perhaps with gaps, or are not
-    those of one digit with another one behind; and whether that is clear. Without signs half of them are not.
+    those of one digit with another one behind; and whether that is clear.
     """
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for code in codes:
         if number := _NUMBER_AT_END.search(code):
             groups[code[: number.start()]].add(number[0])
-    counts, clear = [0, 0], [0, 0]
+    counts, sure = [0, 0], 0
     for found in groups.values():
         small, large = {int(one) for one in found if len(one) == 1}, {int(one) for one in found if len(one) > 1}
         if not small or not large or (len(small) == 1 and large == {10 * max(small)}):
             continue
-        lengths = {*map(len, found)} if has_signs else {1}
+        lengths = {*map(len, found)}
         above = [one[: max(size for size in lengths if size < len(one))] for one in found if len(one) > 1]
-        lost = sum(one not in found for one in above)
         follows = min(large) - max(small) <= MAX_GAP and 2 * len(large) > max(large) - 10
-        is_first = has_signs and len(small) > 1 and min(large) == 10 and max(large) < 20
-        is_outline = follows or is_first or lost * (5 if has_signs else 2) >= len(large)
-        is_outline = is_outline and not any(map(_PADDED.search, found))
+        is_first = len(small) > 1 and min(large) == 10 and max(large) < 20
+        is_lost = sum(one not in found for one in above) * 5 >= len(large)
+        is_outline = (follows or is_first or is_lost) and not any(map(_PADDED.search, found))
         counts[is_outline] += 1
-        is_sure = (9 in small and follows) or lost > 1 if is_outline else len(found & {*above}) * 2 > len(small) > 1
-        clear[is_outline] += is_sure
+        sure += not is_outline and len(found & {*above}) * 2 > len(small) > 1
     is_outline = counts[True] > counts[False]
-    has_zeros = any(_PADDED.search(part) for code in codes for part in _DIVIDER.split(code))
-    return is_outline, clear[is_outline] * 2 >= max(1, sum(counts)) or (has_zeros and not is_outline)
+    return is_outline, not counts[False] if is_outline else 0 < counts[False] <= 2 * sure
 
 
 def _without_check(codes: Collection[str]) -> Mapping[str, str]:
@@ -199,25 +195,20 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     What follows is a separator, or the keys are codes: `71`, `711` and `A01`, `A01.1`, also such as `71000000`,
     `71100000`. Numbers that follow one another without large gaps are no such codes.
     """
-    if len(keys) < ENOUGH_ROWS:
+    if len(keys) < ENOUGH_ROWS or max(map(len, keys)) > MAX_CODE:
         return None
-    if 5 * len(ranges := [*filter(_NUMBERS.fullmatch, keys)]) <= len(keys):
-        keys = {*keys} - {*ranges} | {key.partition("-")[0] for key in ranges}
     codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
     are_codes = len(codes) >= 0.5 * len(keys) and not _are_consecutive([*_without_check(codes).values()])
     if not are_codes:
         ends = ((key, end) for key in keys for end in range(1, len(key)) if _SEPARATOR.match(key, end))
         known = {*keys}
         found = [*{key: key[:end] for key, end in ends if key[:end] in known}.items()]
-    elif len({*map(len, keys)}) > 1:
-        found = [pair for pair in code_parents(keys)[0].items() if not _NUMBERS.fullmatch(pair[1])]
     else:
-        bodies = _without_check(keys)
-        has_check = {*keys}.isdisjoint(bodies.values())
-        cuts = _without_zeros(bodies) if has_check else {key: re.sub("(00)+$", "", key) for key in keys}
-        padded = {cut: key for key, cut in cuts.items()}
-        found = [(padded[cut], padded[above]) for cut, above in code_parents(padded, BY_POSITION)[0].items()]
-        found = found if len(found) >= 0.9 * sum(len(cut) > 2 for cut in padded) else []
+        (parents, jumps), are_alike = code_parents(keys), len({*map(len, keys)}) == 1
+        may_have_ranges = are_alike or sum(bool(_NUMBERS.fullmatch(key)) for key in keys) * 5 <= len(keys)
+        found = [pair for pair in parents.items() if may_have_ranges or not _NUMBERS.fullmatch(pair[1])]
+        if are_alike and sum(code not in parents for code in jumps) * 10 > len(keys):
+            found = []  # numbers such as years, of which some end with zeros
     return max(found, key=lambda pair: (len(pair[1]), pair)) if len(found) * 2 >= len(keys) else None
 
 

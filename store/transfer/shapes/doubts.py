@@ -45,8 +45,8 @@ class Look:
     def tree_by(self, **parts: str) -> list[str]:
         """The options of a tree by these columns, with the columns of levels and names where these are clear."""
         columns = zip(self.sample.header, self.sample.columns, strict=False)
-        others = [(column, [*filter(None, values)]) for column, values in columns]
-        others = [(column, values) for column, values in others if values and column and column not in parts.values()]
+        free = [(column, [*filter(None, own)]) for column, own in columns if column and column not in parts.values()]
+        others = [(column, values) for column, values in free if values]
         nested = nested_level(self.hierarchy)
         named = [nested.name] if nested else []
         for column, values in others:
@@ -59,17 +59,13 @@ class Look:
         by = csv_line([f"{what}={column}" for what, column in parts.items()])
         return ["--tree-by", by, *([] if "indent" in parts or fold(name) == "name" else words)]
 
-    def _name(self, columns: Sequence[tuple[str, Sequence[str]]], own: str | None) -> str:
+    def _name(self, columns: Sequence[tuple[str, Sequence[str]]], own_id: str | None) -> str:
         """The column of names among others with their values, by its name first; empty where that of ids has them."""
-        texts = [
-            (_rank(column), 10 * len({*values}) < 9 * len(values), column)
-            for column, values in columns
-            if are_words(values)
-        ]
+        texts = [(_rank(name), 10 * len({*own}) < 9 * len(own), name) for name, own in columns if are_words(own)]
         rank, _, name = min(texts, key=lambda one: one[:2], default=(3, False, ""))
-        if own and rank and are_words(ids := [*filter(None, self.sample.column(own))]):
-            is_code = bool(_NO_WORDS.search(fold(own))) or 2 * sum(map(_is_name, ids)) < len(ids)
-            if rank == 3 or not is_code or _rank(own) < 2:
+        if own_id and rank and are_words(ids := [*filter(None, self.sample.column(own_id))]):
+            is_code = bool(_NO_WORDS.search(fold(own_id))) or 2 * sum(map(_is_name, ids)) < len(ids)
+            if rank == 3 or not is_code or _rank(own_id) < 2:
                 return ""
         return name
 
@@ -112,18 +108,14 @@ def check_header(hierarchy: Hierarchy, source: str, sample: Sample) -> None:
             ("--columns", ",".join(names)),
             other=f"--columns NAME,NAME,… names the {len(names):,} columns of a file without a header",
         )
-    if (cell := _second_header(sample)) is not None:
-        above, names = "numbers", [*map(str.strip, sample.texts[0])]
-        if below := [name for name, own in zip(names, sample.header, strict=False) if name and not own]:
-            cell, above = below[0], "values, and the header has no name there"
+    if (found := _second_header(sample)) is not None:
+        cell, above = found
+        names = [*filter(None, map(str.strip, sample.texts[0]))]
+        is_header = len({*names}) == len(names) and (above != "numbers" or len(names) == len(sample.header))
         number = next(number for number, _, reason, *_ in sample.rows if reason is None)
-        raise Doubt(
-            Guess.HEADER,
-            f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above '
-            f"{above}",
-            ("--header-row", str(number)) if below or (all(names) and len({*names}) == len(names)) else (),
-            other="remove it",
-        )
+        seen = f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above'
+        reading = ("--header-row", str(number)) if is_header else ()
+        raise Doubt(Guess.HEADER, f"{seen} {above}", reading, other="remove it")
 
 
 def mojibake(keys: Collection[str]) -> str | None:
@@ -161,7 +153,7 @@ def _data_in_header(sample: Sample, known: Collection[str]) -> str | None:
     return found
 
 
-def _second_header(sample: Sample) -> str | None:
+def _second_header(sample: Sample) -> tuple[str, str] | None:
     """A word in the first row above a column of numbers or dates alone, where the row has nothing but words; or above a
     column without a name, where the words are in no other row.
     """
@@ -171,14 +163,15 @@ def _second_header(sample: Sample) -> str | None:
         named = zip(sample.header, sample.columns, strict=False)
         unnamed = [column for name, column in named if not name and column[0] and column[0] not in column[1:]]
         if len(unnamed) > 1 or any(fold(column[0]) in HEADER_WORDS for column in unnamed):
-            return unnamed[0][0]
+            return unnamed[0][0], "values, and the header has no name there"
     if len(sample.texts) <= ENOUGH_ROWS or not all(map(_is_word, first)):
         return None
     columns = ([*filter(None, column[1:])] for column in sample.columns)
-    return next(
-        (word for word, values in zip(first, columns, strict=True)
-         if word and len(values) >= ENOUGH_ROWS and all(_kind(value) in ("number", "date") for value in values)), None
+    found = (
+        word for word, values in zip(first, columns, strict=True)
+        if word and len(values) >= ENOUGH_ROWS and all(_kind(value) in ("number", "date") for value in values)
     )  # fmt: skip
+    return next(((word, "numbers") for word in found), None)
 
 
 def _kind(text: str) -> str:
@@ -193,7 +186,7 @@ def _kind(text: str) -> str:
 
 
 def _is_word(text: str) -> bool:
-    return not any(map(str.isdecimal, re.sub(r"(?<=[^\W\d])[23]$", "", text)))  # such as m2, a unit
+    return not any(map(str.isdecimal, text))
 
 
 def _is_misread(key: str) -> bool:

@@ -2,14 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from itertools import accumulate
 
 from store.errors import shorten
 from store.model.hierarchy import may_stand
-from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Sample
 from store.transfer.shapes.chains import is_staircase
-from store.transfer.shapes.doubts import ENOUGH_ROWS, Look
+from store.transfer.shapes.doubts import ENOUGH_ROWS, Look, shape_doubt
 from store.transfer.shapes.shape import Shape
 
 DITTO = frozenset(("-", "–", "〃", '"', '""', "''", "do.", "dto.", "ditto", "idem"))
@@ -22,47 +20,31 @@ def check_groups(shape: Shape, look: Look) -> None:
     filled, is_given = cells.fill_down, bool(shape.given.columns.levels)
     if merged := [column for column in shape.table.merged if column in used and column not in filled]:
         words = [word for column in merged for word in ("--fill-down", column)]
-        raise Doubt(
-            Guess.SHAPE,
-            f'Column "{shorten(merged[0])}" of {source} has merged cells, and only the first of the merged ones has a '
-            "value",
-            words,
-        )
+        seen = "has merged cells, and only the first of the merged ones has a value"
+        raise shape_doubt(f'Column "{shorten(merged[0])}" of {source} {seen}', words)
     for column in keys:
-        values = {*sample.column(column)}
+        values, place = {*sample.column(column)}, f'Column "{shorten(column)}" of {source}'
         if is_given and column == keys[-1] and values == {""}:
-            raise Doubt(
-                Guess.SHAPE, f'Column "{shorten(column)}" of {source} has no values', other="leave its --level out"
-            )
+            raise shape_doubt(f"{place} has no values", other="leave its --level out")
         if column != keys[-1] and (ditto := (values & DITTO) - cells.nulls_in(column)):
             words = ["--null", f"{column}={min(ditto)}", "--fill-down", column]
-            raise Doubt(
-                Guess.SHAPE,
-                f'Column "{shorten(column)}" of {source} has {shorten(min(ditto))} as a key, which may mean the value '
-                "above, or none",
-                words,
-                words[:2],
-            )
+            seen = f"{place} has {shorten(min(ditto))} as a key, which may mean the value above, or none"
+            raise shape_doubt(seen, words, words[:2])
     blank = [column for column in keys[:-1] if column not in filled]
     if blank and is_staircase([sample.column(column) for column in keys]):
-        raise Doubt(
-            Guess.SHAPE,
-            f"Columns {', '.join(map(shorten, keys))} of {source} have a value each in rows of their own, below those "
-            "of the columns before",
-            [word for column in blank for word in ("--fill-down", column)],
-        )
+        seen = "have a value each in rows of their own, below those of the columns before"
+        words = [word for column in blank for word in ("--fill-down", column)]
+        raise shape_doubt(f"Columns {', '.join(map(shorten, keys))} of {source} {seen}", words)
     levels: dict[str | None, str | None] = {one.key: one.level for one in shape.levels} | {None: None}
     group = _first_of_group(
         sample, keys, filled, lambda below, above: may_stand(hierarchy, levels[below] or "", levels[above])
     )
     if group is not None:
         column, below, above = group
-        words = ["--fill-down", column]
-        raise Doubt(
-            Guess.SHAPE,
+        raise shape_doubt(
             f'Column "{shorten(column)}" of {source} has values only in the first rows of groups: '
             f'"{shorten(below)}" stands below the row of "{shorten(above)}", and would skip this level',
-            words,
+            ["--fill-down", column],
         )
 
 
@@ -80,7 +62,8 @@ def _first_of_group(
     columns = {column: sample.column(column) for column in keys}
     given = [*zip(*columns.values(), strict=True)]
     for column in columns.keys() & {*filled}:
-        columns[column] = [*accumulate(columns[column], _or_above)]
+        above_it = ""
+        columns[column] = [above_it := own or above_it for own in columns[column]]
     rows = [*zip(*columns.values(), strict=True)]
     for place, column in enumerate(keys[:-1]):
         if column in filled:
@@ -108,7 +91,3 @@ def _first_of_group(
         if (allowed or empty >= max(2, len(rows) // 3)) and (seen.total() - len(seen)) * 5 <= empty:
             return example
     return None
-
-
-def _or_above(above: str, own: str) -> str:
-    return own or above

@@ -21,82 +21,90 @@ from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
 MAX_CANDIDATES = 4
 _PARENTS = re.compile(
-    "parent|broader|superior|superclass|subclassof|reportsto|manager|boss|supervisor|belongsto|partof|containedin|"
-    "^(pid|ppid|isa|mgr|mgrid|pai|pere|père|idpai|idpere|ouder)$|eltern|ubergeordnet|übergeordnet|uebergeordnet|"
-    "vorgesetzt|oberkategorie|obergruppe|oberbegriff|bovenliggend|overordn|överordn|padre|madre|genitore|rodzic|nadrzęd|"
-    "nadřazen|szülő|ebeveyn|родител|батьк|вышестоящ|上级|上級|上位|父|親|상위|부모"
+    "parent|broader|super(ior|class|visor)|subclassof|reportsto|manager|boss|belongsto|partof|containedin|"
+    "^(p?pid|isa|mgr(id)?|(id)?(pai|p[eè]re))$|eltern|(u|ü|ue)bergeordnet|vorgesetzt|ober(kategorie|gruppe|begriff)|"
+    "padre|madre|genitore|rodzic|nadrzęd|родител|батьк|вышестоящ|上级|上級|上位|父|親|상위|부모"
 )
 _NO_PARENTS = re.compile(r"^(is|has)(?!a$|part|subclass)|(level|lvl|depth|count|type|status|sort|order|rank|flag|age)$")
 _NUMBERS = re.compile(  # folded names of columns whose numbers may be ids by chance
-    "level|tiefe|ebene|niveau|nivel|stufe|nesting|active|aktiv|enabled|visible|sichtbar|deleted|hidden|sort|order|"
-    "reihenfolge|position|^(pos|seq|day|floor)|rank|index|prio|rating|score|stars|points|punkte|year|jahr|month|qty|"
-    "quantity|amount|stock|anzahl|menge|size|price|preis|population|rooms|weight|version|width|height|percent|left|right"
+    "level|tiefe|ebene|niveau|nivel|stufe|active|aktiv|enabled|visible|deleted|hidden|sort|order|reihenfolge|position|"
+    "^(pos|seq|day|floor)|rank|index|prio|rating|score|stars|points|year|jahr|month|qty|quantity|amount|stock|anzahl|"
+    "menge|size|price|preis|population|rooms|weight|version|left|right"
 )
-_TOPS = re.compile("root|top|main|ultimate|grand|wurzel|haupt|oberst")  # of parents that are not the nearest ones
 _CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
 
 
-class Links(Shape):
+class LinkedRows(Shape):
     """Rows with links, whose cells become parts once the tree of all rows says their levels."""
-
-    trees: ClassVar = {
-        "parent": TreeParts(("id", "parent"), ("key", "level")),
-        "prefix": TreeParts(("prefix",), ("key", "level", "split")),
-    }
 
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)
         tree = options.tree or TreeBy("parent", {})
         self._cells = NodeCells(hierarchy, table, options, tree)
         self.levels, self.guesses, self.rejected = self._cells.levels, self._cells.guesses, table.rejected(REASON)
-        self._parent, self._key, self._codes = map(tree.parts.get, ("parent", "key", "prefix"))
-        self._own = tree.parts.get("id") or self._codes or ""
-        self._in_parents = [column for column in table.header if column.startswith(f"{self._parent}.")]  # of an object
+        self._parts, self._parent, self._codes = tree.parts, tree.parts.get("parent", ""), tree.parts.get("prefix", "")
+        self._own, self._key = tree.parts.get("id") or self._codes, tree.parts.get("key")
+        in_parents = f"{self._parent}."
+        self._in_parents = [one for one in table.header if self._parent and one.startswith(in_parents)]  # of an object
         own_ids = bool(self._parent) and not any(self._cells.id_columns(None))
         split = tree.parts.get("split", "")
         if split != BY_POSITION and any(map(str.isalnum, split)):
             raise BadInput(f"--tree-by split={shorten(split)} is no sign between parts of codes; write one, as split=.")
         named = {self._key, *(level.name for level in self.levels)} - {None, self._own}
         self.tree = ParentTree(
-            hierarchy, self.read, self._cells.node, bool(self._codes), own_ids, "level" in tree.parts,
-            by_names=bool(self._parent) and not named, fold=bool(self.options.case_insensitive),
-            parents=self._parent or "", split=split,
+            hierarchy, self.read, self._cells.node, by_codes=bool(self._codes), by_intervals="left" in self._parts,
+            by_names=bool(self._parent) and not named, own_ids=own_ids, has_levels="level" in tree.parts,
+            fold=bool(self.options.case_insensitive), parents=self._parent, split=split,
         )  # fmt: skip
 
     def own_of(self, cells: Sequence[object]) -> str:
         """The id or the code of a rejected row."""
-        index = self._cells.index[self._own]
+        index = self._cells.index.get(self._own, len(cells))
         return text_of(cells[index]).strip() if index < len(cells) else ""
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, whose link has those that are imported. Raises BadInput."""
         if self._cells.is_header(cells):
             return Rejection(number, "The row is the header again; remove it.")
-        text, level = self._cells.text, self._cells.level_of(cells)
-        own = text(cells, self._own)
+        level = self._cells.level_of(cells)
+        ids = self._cells.id_columns(level)
+        given = next((found for one in ids if one and (found := self._cells.text(cells, one))), None)
+        own, parent = self.link(cells, given)
         if not own:
             return Rejection(number, f'Column "{self._own}" is empty, and others cannot name the node.')
         names = self._cells.names_of(cells, level)
-        key = text(cells, self._key) if self._key else own if self._codes else ""
-        ids = self._cells.id_columns(level)
-        given = next((found for one in ids if one and (found := text(cells, one))), None)
-        node_id = given if any(ids) or self._codes else node_id_of(own)
+        key = self._cells.text(cells, self._key) if self._key else own if self._codes else ""
+        is_id = "id" in self._parts and not any(ids) and bool(self._cells.text(cells, self._own))
+        node_id, kept = node_id_of(own) if is_id else given, self._cells.kept(cells)
+        link = link_of(own, parent, [key] if key else names, bool(key), level, node_id, kept)
+        return Row(number, (), (), link=link)
+
+    def link(self, cells: Sequence[object], given: str | None) -> tuple[str, str]:
+        """By what others name a row, and by what it names its parent; `given` is its id. Raises BadInput."""
+        text = self._cells.text
         parent = cells[self._cells.index[self._parent]] if self._parent else ""
         parent = text_of(parent) if isinstance(parent, list) or not self._parent else text(cells, self._parent)
         if not parent and (inner := next((one for one in self._in_parents if text(cells, one)), None)):
             raise BadInput(f'Column "{self._parent}" is empty, but "{inner}" has a value.')
-        kept = self._cells.kept(cells)
-        link = link_of(own, parent, [key] if key else names, bool(key), level, node_id, kept)
-        return Row(number, (), (), link=link)
+        return text(cells, self._own), parent
+
+
+class Links(LinkedRows):
+    """Rows that name their parents, or have codes."""
+
+    trees: ClassVar = {
+        "parent": TreeParts(("id", "parent"), ("key", "level")),
+        "prefix": TreeParts(("prefix",), ("key", "level", "split")),
+    }
 
     @classmethod
     def see_table(cls, look: Look) -> None:
-        if found := _parent_columns(look.sample, look.rows, look.keys):
-            parent, own = found[0]
+        if found := _parent_column(look.sample, look.rows, look.keys):
+            parent, own = found
             raise shape_doubt(
                 f'{look.source} is a tree by parent ids: column "{shorten(parent)}" has values of "{shorten(own)}" of '
                 "other rows",
-                *(look.tree_by(id=own, parent=parent) for parent, own in found),
+                look.tree_by(id=own, parent=parent),
             )
 
     @classmethod
@@ -114,11 +122,10 @@ class Links(Shape):
             see_codes(source, {code.partition(" ")[0] for code in codes})
 
 
-def _parent_columns(
+def _parent_column(
     sample: Sample, rows: Callable[[], Iterator[Sequence[str]]], levels: Collection[str]
-) -> list[tuple[str, str]]:
-    """The columns by which rows refer to their parents, each with that of their ids, by their values; of several the
-    likeliest is the first.
+) -> tuple[str, str] | None:
+    """The column by which rows refer to their parents, and that of their ids, by their values; None in other tables.
 
     Two columns of `levels` refer to each other in any table of cities that are states, so only a name tells them. Where
     several columns are levels, these are the tree, and any other column may have numbers that are ids, too. Of several
@@ -130,45 +137,32 @@ def _parent_columns(
     names = [*map(fold, header)]
     are_named = [bool(_PARENTS.search(name)) and not _NO_PARENTS.search(name) for name in names]
     is_number = [bool(_NUMBERS.search(name) or _NO_PARENTS.search(name)) for name in names]
-    found: list[tuple[bool, bool, int, bool, bool, int, int]] = []
-    sparse = set[int]()
+    found: list[tuple[bool, int, bool, bool, int, int, bool]] = []
     for own, ids in enumerate(columns):
         known = {*ids} - {""}
         is_unique, has_words = len(known) >= 0.95 * len(ids), are_words(known)
         if not known or not (is_unique or has_words):
             continue
-        is_sparse = not all(map(str.isdecimal, known)) or max(map(float, known)) > 2 * len(
-            known
-        )  # none is met by chance
-        sparse |= {own} if is_sparse else set()
+        is_sparse = any(not one.isdecimal() or float(one) > 2 * len(known) for one in known)  # none is met by chance
         for parent, values in enumerate(columns):
             is_possible = is_unique and len(levels) < 2 and (is_sparse or not is_number[parent])
             if parent == own or not (are_named[parent] or is_possible):
                 continue
             references = [value for one, value in zip(ids, values, strict=True) if value in known and value != one]
             others = sum(value not in known and value.casefold() not in NO_PARENT for value in values)
-            is_enough = (
-                are_named[parent] if is_unique else header[parent] not in levels and others * 9 < len(references)
-            )
-            if is_enough or (is_unique and len(references) >= max(2, len(ids) // 100)):
-                is_top = bool(_TOPS.search(fold(header[parent])))
-                found.append(
-                    (not are_named[parent], is_top, -len({*references}), not is_unique, has_words, own, parent)
-                )
-    trees, is_first = list[tuple[str, str]](), False
-    for is_other, is_top, count, *_, own, parent in sorted(found)[:MAX_CANDIDATES]:
-        if trees and (is_top or not count or is_other != is_first or header[parent] in dict(trees)):
-            continue
-        pairs = ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent))
-        if _is_tree(
-            islice(pairs, MAX_ROWS),
-            is_named=not is_other,
-            is_id=fold(header[own]) in HEADER_WORDS,
-            is_sparse=own in sparse,
-        ):
-            trees.append((header[parent], header[own]))
-            is_first = is_other
-    return trees
+            if is_unique:
+                is_enough = are_named[parent] or len(references) >= max(2, len(ids) // 100)
+            else:
+                is_enough = header[parent] not in levels and others * 9 < len(references)
+            if is_enough:
+                count = -len({*references})
+                found.append((not are_named[parent], count, not is_unique, has_words, own, parent, is_sparse))
+    for is_other, _, _, _, own, parent, is_sparse in sorted(found)[:MAX_CANDIDATES]:
+        found_rows = (row for row in islice(rows(), MAX_ROWS) if len(row) > max(own, parent))
+        pairs = ((row[own].strip(), row[parent].strip()) for row in found_rows)
+        if _is_tree(pairs, is_named=not is_other, is_id=fold(header[own]) in HEADER_WORDS, is_sparse=is_sparse):
+            return header[parent], header[own]
+    return None
 
 
 def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, is_sparse: bool) -> bool:

@@ -97,11 +97,8 @@ def _columns(
     free = [(fold(column), column) for column in header if column and column not in used]
 
     def called(*names: str) -> str | None:
-        for name in names:
-            found = [column for folded, column in free if folded == name]
-            if len(found) == 1:
-                return found[0]
-        return None
+        ways = ([column for folded, column in free if folded == name] for name in names)
+        return next((found[0] for found in ways if len(found) == 1), None)
 
     found: list[LevelColumns] = []
     for own in given:

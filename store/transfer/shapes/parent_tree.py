@@ -8,7 +8,7 @@ import pickle
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, product
+from itertools import chain
 from typing import Any
 
 from store.engine import ReadUsage, Store
@@ -40,7 +40,7 @@ MAX_KEY_CHARACTERS = 200  # of a key that is made of a name; with a longer one i
 SHOWN_ROWS = 5
 NOWHERE = 1 << 30  # a depth that no node has
 _ZEROS = re.compile(r"\A0+(?=\w)|(?<=\d)\.0+\Z")  # that a program removes from a number, or adds to it
-_SIGNS = (re.compile(r"\s*[^\w\s.@'’#-]+\s*|\n"), re.compile(r"\s+"))  # between ids in a cell
+_SIGNS = re.compile(r"\s*[^\w\s.@'’#-]+\s*|\n")  # between ids in a cell
 
 # `p` is the number of the parent's row, 0 of a root; `pk` and `sk` are the key of the stored node. Rows with negative
 # numbers are parents that the file does not have: stored ones, with their level and no `p`, and created ones.
@@ -69,7 +69,7 @@ _NO_PARENTS = f"""
     AND lower(parent) NOT IN (SELECT lower(id) FROM link WHERE lower(id) IN ({_MARKS}))
 """  # noqa: S608
 _TWICE = "SELECT id FROM link GROUP BY id HAVING count(*) > 1"
-_LEFT = _PLACED + "SELECT n, p, parent FROM link WHERE n > 0 AND n NOT IN (SELECT n FROM placed)"  # noqa: S608
+_LEFT = _PLACED + "SELECT n, p, parent FROM link WHERE n > 0 AND key NOT NULL AND n NOT IN (SELECT n FROM placed)"  # noqa: S608
 
 
 @dataclass
@@ -207,23 +207,17 @@ class ParentTree:
         if not self.by_names:
             twin = "SELECT 1 FROM link twin WHERE twin.id = link.id AND (twin.key IS NOT NULL OR twin.n < link.n)"
             self._execute(f"DELETE FROM link WHERE key IS NULL AND EXISTS ({twin})")  # noqa: S608
-        numbers = {number for (number,) in self._execute("SELECT n FROM link WHERE key IS NULL")}
-        conflicts |= {one.number: one.reason for one in self._rejections if one.number in numbers}
-        self._rejections = [one for one in self._rejections if one.number not in numbers]
+        self._execute("UPDATE link SET p = n WHERE key IS NULL")
         self._reject(conflicts)
 
     def _reject_unclear(self) -> None:
         """Reject the children of names that several nodes have, whose ids are then made from their paths."""
-        places: dict[str, list[str]] = {}
-        twice = f"SELECT id, n, parent, key FROM link WHERE id IN ({_TWICE}) ORDER BY n"  # noqa: S608
-        for name, number, parent, key in self._execute(twice):
-            place = f"below {_shown(parent)}" if parent else "a root" if key else "rejected"
-            places.setdefault(name, []).append(f"{place} in row {number}")
-        children = self._execute(f"SELECT n, parent FROM link WHERE parent IN ({_TWICE})").fetchall()  # noqa: S608
-        way = "an id in each row, or whole paths, tell them apart"
+        ends = [f"(SELECT {end}(twin.n) FROM link twin WHERE twin.id = link.parent)" for end in ("min", "max")]  # noqa: S608
+        children = f"SELECT n, parent, {', '.join(ends)} FROM link WHERE parent IN ({_TWICE})"  # noqa: S608
         self._reject({
-            number: f"Its parent is not clear: {_shown(parent)} is {' and '.join(places[parent][:2])}; {way}."
-            for number, parent in children
+            number: f"Its parent is not clear: {_shown(parent)} is in row {first} and in row {last}; an id in each "
+            "row, or whole paths, tell them apart."
+            for number, parent, first, last in self._execute(children)
         })  # fmt: skip
         if self.own_ids:
             self._execute(f"UPDATE link SET node_id = NULL WHERE id IN ({_TWICE})")  # noqa: S608
@@ -343,22 +337,19 @@ class ParentTree:
             alike.setdefault(_ZEROS.sub("", parent.casefold()), []).append(parent)
         for number, own in self._execute("SELECT n, id FROM link WHERE n > 0 ORDER BY n") if parents else ():
             for parent in alike.get(_ZEROS.sub("", own.casefold()), ()):
-                is_case = parent.casefold() == own.casefold()
-                way = (
-                    "case only: --fold-case id ignores case"
-                    if is_case
-                    else "zeros only: write it alike in both columns"
-                )
                 lacks = f"No row has the id {_shown(parent)} of its parent"
-                self.unlike = self.unlike or (f"{lacks}, but {_shown(own)} of row {number}" if is_case else "")
+                way = "zeros only: write it alike in both columns"
+                if parent.casefold() == own.casefold():
+                    self.unlike = self.unlike or f"{lacks}, but {_shown(own)} of row {number}"
+                    way = "case only: --fold-case id ignores case"
                 found.setdefault(parent, f"{lacks}; {_shown(own)} of row {number} differs in {way}.")
         way = "write one of them, or a row for each" if self.by_names else "write one of them"
-        for parent, signs in product({*parents} - found.keys(), _SIGNS):
-            several = [*filter(None, signs.split(parent))]
+        for parent in {*parents} - found.keys():
+            several = [*filter(None, _SIGNS.split(parent))]
             known = [self._execute("SELECT 1 FROM link WHERE id = ?", (one,)).fetchone() for one in several]
             if len(several) > 1 and (all(known) or (any(known) and re.search("[;|]", parent))):
                 names = f"{len(several)} parents, {' and '.join(map(_shown, several[:SHOWN_ROWS]))}"
-                found.setdefault(parent, f'Column "{self.parents}" has {names}, and a node has one place; {way}.')
+                found[parent] = f'Column "{self.parents}" has {names}, and a node has one place; {way}.'
         return found
 
     def _make_keys_unique(self) -> None:
