@@ -188,8 +188,8 @@ class Nested(Shape):
                     waiting += [(_SKIPPED, name, child) for name, child in reversed(children)]
                     continue
                 given = dict(fields)
-                for name in self.unused:
-                    take(fields, name)
+                for name in self.unused if self._is_own else ():
+                    fields.pop(name, None)
                 row = (self._own_row if self._is_own else self._other_row)(number, parent, place, fields)
                 if isinstance(row, Row) and (node_id := row.parts[0].id) is not None:
                     first_id, first = ids.setdefault(tuple(map(str, row.path)), (node_id, number))
@@ -300,6 +300,8 @@ class Nested(Shape):
 
     def _is_known(self, name: str) -> bool:
         """Whether a field is an attribute of a level, by its name beside that of the key, or has a name of Clade."""
+        if name in self.unused:
+            return False
         is_attribute = fold(name.removeprefix(self._prefix)) in self._folded
         return is_attribute or name in _OWN_FIELDS or any(one.attribute(name) for one in self.hierarchy.levels.values())
 

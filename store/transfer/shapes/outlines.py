@@ -312,14 +312,14 @@ def _are_in_order(values: Sequence[str]) -> bool:
 
 
 def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> None:
-    """Raise Doubt for texts, in the order of the file, of which many are indented or have a mark of their depth, more
-    than the first one; of cells that a sheet shows indented two are enough.
+    """Raise Doubt for texts, in the order of the file, of which many are indented or have a mark of their depth, some
+    a longer one than the first; of cells that a sheet shows indented two are enough.
     """
     given = [*filter(str.strip, texts)]
     depths = [len(mark[0]) if (mark := _MARKS.match(text)) else 0 for text in given]
-    found = [text for text, depth in zip(given, depths, strict=True) if depth]
-    is_outline = bool(found) and len(found) >= 0.3 * len(given) and depths[0] == min(depths) < max(depths)
-    if is_outline or sum(text.startswith(INDENT) for text in found) > 1:
+    found = [text for text, depth in zip(given, depths, strict=True) if depth > min(depths)]
+    has_many = bool(found) and sum(map(bool, depths)) >= 0.3 * len(given) and depths[0] == min(depths)
+    if has_many or sum(text.startswith(INDENT) for text in found) > 1:
         seen = "is indented" if found[0].startswith(INDENT) else "begins with blanks or signs that may show its depth"
         shown = shorten(found[0].lstrip(INDENT))
         raise shape_doubt(f"{place} is an outline: {shown!r} {seen}, and all would become siblings", options)
