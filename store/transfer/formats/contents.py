@@ -11,18 +11,14 @@ from store.transfer.formats.encodings import SAMPLE_BYTES, certain_encoding
 from store.transfer.formats.source import content_name, opened
 
 MARKDOWN = (".md", ".markdown")
-_UNREAD = {
-    "XML": "xml kml gpx graphml mm rss xsd", "OPML": "opml", "RDF": "rdf owl", "Turtle": "ttl n3 trig",
-    "N-Triples": "nt nq", "YAML": "yaml yml", "TOML": "toml", "HTML": "html htm xhtml", "PDF": "pdf", "SQL": "sql",
-    "a Numbers document": "numbers", "an Access database": "mdb accdb", "a Word document": "doc docx odt",
-    "a presentation": "ppt pptx odp", "an SQLite database": "db sqlite sqlite3", "dBase": "dbf", "a shapefile": "shp",
-    "GeoPackage": "gpkg", "an archive": "7z rar tar tgz bz2 xz zst",
-}  # fmt: skip
-_ENDINGS = {ending: kind for kind, endings in _UNREAD.items() for ending in endings.split()}
+_UNREAD = frozenset(
+    ".xml .kml .gpx .graphml .mm .rss .xsd .opml .rdf .owl .ttl .n3 .trig .nt .nq .yaml .yml .toml .html .htm .xhtml "
+    ".pdf .sql .mrc .numbers .mdb .accdb .rtf .doc .docx .odt .ppt .pptx .odp .db .sqlite .sqlite3 .dbf .shp .gpkg "
+    ".7z .rar .tar .tgz .bz2 .xz .zst".split()
+)
 _STARTS = {
-    "PDF": "%PDF-", "an SQLite database": "SQLite format 3\0", "RDF": r"\s*(?:<\?xml.*)?<rdf:RDF",
-    "OPML": r"\s*(?:<\?xml.*)?<opml", "HTML": r"\s*<(?:!doctype\s+html|html|head)\b",
-    "XML": r"\s*(?:<\?xml|<!doctype|<!--|<[a-z][\w:.-]*(?:\s[^<>]*)?>(?=.*</))", "Turtle": r"\s*@(?:prefix|base)\s",
+    "PDF": "%PDF-", "an SQLite database": "SQLite format 3\0", "Turtle": r"\s*@(?:prefix|base)\s",
+    "XML or HTML": r"\s*(?:<\?xml|<!doctype|<!--|<[a-z][\w:.-]*(?:\s[^<>]*)?>(?=.*</))",
     "YAML": r"%YAML|---\s*\n[\w -]+:(?:\s|$)",
     "SQL": r"(?:--[^\n]*\n)*\s*(?:create\s+table\s[^\n]*\(|insert\s+into\s\S+\s*(?:\(|values|select))",
 }  # fmt: skip
@@ -33,8 +29,10 @@ _CONTROL = re.compile("[\0-\x08\x0e-\x1a]")
 def unread_kind(file: Path) -> str:
     """What a file is, by its extension or its content, that no import reads; empty where it may be read."""
     suffix = Path(content_name(file)).suffix.lower()
+    if suffix in _UNREAD:
+        return f"a file of the kind {suffix}"
     text = "" if suffix in MARKDOWN else _start(file)
-    return _ENDINGS.get(suffix[1:]) or next((kind for kind, start in _KINDS.items() if start.match(text)), "")
+    return next((kind for kind, start in _KINDS.items() if start.match(text)), "")
 
 
 def readings(file: Path, *, is_known: bool) -> list[Sequence[str]]:

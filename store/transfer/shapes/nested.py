@@ -121,7 +121,7 @@ class Nested(Shape):
 
     def _found_roots(self) -> Sequence[Any]:
         """The roots of a document; by other names those of its lists of nodes, or else one node, also in objects around
-        them. Raises BadInput for a document without any of them, or with several.
+        them, and of several those with children. Raises BadInput for a document without any of them.
         """
         if self._is_own:
             roots = objects_of(self._document, self.table.name)
@@ -139,13 +139,15 @@ class Nested(Shape):
                 lists[path] = below
             elif isinstance(value, dict):
                 waiting += [(f"{path}.{name}".lstrip("."), one) for name, one in value.items()]
-        if not (found := lists or nodes):
+        found = lists or nodes
+        trees = [path for path, some in found.items() if any(map(self._has_children, some))]
+        if not trees and len(found) != 1:
             raise BadInput(f"{self.table.name} has no list of nodes, nor one of the lists of --tree-by.")
-        if len(found) > 1:
-            raise BadInput(
-                f"{self.table.name} has several lists of nodes, {named([*found])}; name that of roots in children=."
-            )
-        return next(iter(found.values()))
+        self._others = [*self._others, *(path for path in found if trees and path not in trees)]
+        return [one for path in trees or found for one in found[path]]
+
+    def _has_children(self, node: Any) -> bool:
+        return isinstance(node, dict) and any(inner(node, name) for name in self.children)
 
     def _is_node(self, value: Any) -> bool:
         return isinstance(value, dict) and inner(value, self._main) is not None
@@ -403,26 +405,23 @@ def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
 def _see_tree(file: str, objects: Sequence[Any]) -> None:
     """Raise Doubt for a tree in lists of other names, such as `children=groups|items` and `name=title`.
 
-    Its nodes have names; where some lists are in others of their names, only these are of children. Of the lists of a
-    document with several those with trees are named, too.
+    Its nodes have names; where some lists are in others of their names, only these are of children.
     """
     above: dict[str, set[str]] = {}  # of each list of nodes the lists that it is in
-    tops: dict[str, bool] = {}  # the lists of roots, and whether they have lists of nodes
     titles, ids, count = Counter[str](), defaultdict[str, set[str]](set), 0
-    waiting: list[tuple[str | None, str, frozenset[str], Any]] = [(None, "", frozenset(), one) for one in objects]
+    waiting: list[tuple[str, frozenset[str], Any]] = [("", frozenset(), one) for one in objects]
     while waiting:
-        top, own, lists, node = waiting.pop()
-        fields, inner = _parts(node)
+        own, lists, node = waiting.pop()
+        fields, below = _parts(node)
         if found := [name for name in fields if any(fold(part) in _TITLES for part in name.split("."))]:
             titles.update(found)
             above.setdefault(own, set()).update(lists)
-            top, count = own if top is None else top, count + 1
-            tops[top] = tops.get(top, False) or own != top
+            count += 1
             for name in fields:
                 if fold(name.rpartition(".")[2]) in _IDS:
                     ids[name].add(str(fields[name]))
             lists |= {own}
-        waiting += [(top, name, lists, one) for name, values in inner for one in values]
+        waiting += [(name, lists, one) for name, values in below for one in values]
     nested = [name for name in above if name in above[name]] or [name for name in above if above[name]]
     nested = [name for name in nested if not any(name.endswith(f".{other}") for other in nested)]
     if not nested:
@@ -430,6 +429,5 @@ def _see_tree(file: str, objects: Sequence[Any]) -> None:
     best = max(titles, key=lambda name: (titles[name], fold(name.rpartition(".")[2]) == "name", -name.count(".")))
     node_id = next((name for name, values in ids.items() if len(values) == count), "id")
     others = [f"{what}={name}" for what, name in (("name", best), ("id", node_id)) if name != what]
-    roots = [name for name, has_nodes in tops.items() if has_nodes and name and name not in nested and len(tops) > 1]
-    by = csv_line([f"children={'|'.join([*roots, *nested])}", *others])
+    by = csv_line([f"children={'|'.join(nested)}", *others])
     raise shape_doubt(f"{file} is a tree whose nodes are in other lists than children", ["--tree-by", by])

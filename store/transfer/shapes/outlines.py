@@ -81,7 +81,6 @@ class Indents:
             return depth, self._said(match[2])
         if self.is_markdown and _LINK.fullmatch(line):
             self._begin()
-            self.kinds.add("link")
             return self._heading, self._said(line)
         width, said = self._width(line)
         if width not in self._widths:
@@ -135,7 +134,7 @@ class Indents:
             indent, said = _TEXT.match(line).groups()  # type: ignore[union-attr]
             width = len(indent)
             self.kinds |= {"indent"} if width else set()
-            if self.kinds & {"branch", "heading", "link"} or ("mark" in self.kinds and (width or self.is_markdown)):
+            if self.kinds & {"branch", "heading"} or ("mark" in self.kinds and (width or self.is_markdown)):
                 raise BadInput(_NO_MARK)
         self._blanks |= {one == "\t" for one in indent}
         if len(self._blanks) > 1:
@@ -220,10 +219,9 @@ class Outline(Shape):
         if depth >= MAX_SEGMENTS:
             raise BadInput(f"it is below {depth} others, and a path has at most {MAX_SEGMENTS} keys")
         if depth > len(self._path):
-            way = "indent it less"
-            if self._depth:
-                way = f"write {self._numbers[self._numbers.index(self._base) + len(self._path)]} as its depth"
-            raise BadInput(f"it is deeper by more than one than the row before it; write a row between them, or {way}")
+            raise BadInput(
+                "it is deeper by more than one than the row before it; write a row between them, or correct its depth"
+            )
         if is_skipped or depth > self._skipped:
             self.skip.below += depth > self._skipped and not is_skipped
             self._skipped, self._deepest = min(depth, self._skipped), max(self._deepest, depth)
@@ -265,13 +263,12 @@ class Outline(Shape):
             _see_outline(place, [row[index] for row in look.sample.texts], look.tree_by(indent=column))
         is_depth = fold(column) in _DEPTHS or (not look.keys and fold(column) in ("depth", "tiefe"))
         is_depth = is_depth and len({*values} - {""}) > 1 and all(map(_DEPTH.fullmatch, values))
-        if column not in look.keys and (
-            is_depth or (fold(column) in (*_DEPTHS, "adminlevel") and _are_in_order(values))
-        ):
+        are_ordered = _are_in_order(values)
+        if column not in look.keys and (is_depth or (fold(column) in (*_DEPTHS, "adminlevel") and are_ordered)):
             raise shape_doubt(
                 f"{place} seems to have the depths of nodes, which are in their order below one another, and all would "
                 "become siblings",
-                look.tree_by(depth=column),
+                look.tree_by(depth=column) if are_ordered else (),
             )
 
     @classmethod
@@ -302,13 +299,15 @@ def _without_branches(rows: Iterable[TableRow]) -> Iterator[TableRow]:
 
 
 def _are_in_order(values: Sequence[str]) -> bool:
-    """Whether numbers with gaps, such as 10, 20 and 30, go up by one of them at a time, and down again."""
+    """Whether numbers with gaps, such as 10, 20 and 30, go up by one of them at a time, and down again: rows that are
+    sorted by their depths do not say what they are below, unless each but the last depth has one row.
+    """
     found = [int(whole[1]) for whole in map(_WHOLE.fullmatch, values) if whole]
     numbers = sorted({*found})
     if len(found) < len(values) or not 1 < len(numbers) <= MAX_SEGMENTS or found[0] != numbers[0]:
         return False
     steps = [numbers.index(after) - numbers.index(before) for before, after in pairwise(found)]
-    return max(steps) == 1 and min(steps) < 0
+    return max(steps) == 1 and (min(steps) < 0 or found.index(numbers[-1]) == len(numbers) - 1)
 
 
 def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> None:
