@@ -16,13 +16,10 @@ _UNREAD = frozenset(
     ".pdf .sql .mrc .numbers .mdb .accdb .rtf .doc .docx .odt .ppt .pptx .odp .db .sqlite .sqlite3 .dbf .shp .gpkg "
     ".7z .rar .tar .tgz .bz2 .xz .zst".split()
 )
-_STARTS = {
-    "PDF": "%PDF-", "an SQLite database": "SQLite format 3\0", "Turtle": r"\s*@(?:prefix|base)\s",
-    "XML or HTML": r"\s*(?:<\?xml|<!doctype|<!--|<[a-z][\w:.-]*(?:\s[^<>]*)?>(?=.*</))",
-    "YAML": r"%YAML|---\s*\n[\w -]+:(?:\s|$)",
-    "SQL": r"(?:--[^\n]*\n)*\s*(?:create\s+table\s[^\n]*\(|insert\s+into\s\S+\s*(?:\(|values|select))",
-}  # fmt: skip
-_KINDS = {kind: re.compile(start, re.IGNORECASE | re.MULTILINE | re.DOTALL) for kind, start in _STARTS.items()}
+_KINDS = {
+    "XML or HTML": re.compile(r"\s*(?:<\?xml|<!doctype|<!--|<[a-z][\w:.-]*(?:\s[^<>]*)?>(?=.*</))", re.I | re.S),
+    "SQL": re.compile(r"\s*(?:--.*\n\s*)*(?:create\s+table\s.*\(|insert\s+into\s\S+\s*(?:\(|values|select))", re.I),
+}
 _CONTROL = re.compile("[\0-\x08\x0e-\x1a]")
 
 
