@@ -203,7 +203,7 @@ def _checked(name: str | None, file: Path, options: FileOptions) -> str:
     if Guess.SHAPE not in options.taken and fitting and ("--format", name) not in fitting:
         names = {"indent": "an outline", "taxonomy": "paths", "jsonl": "a JSON document on each line", "csv": "a table"}
         what = " or ".join(names.get(value, value) for _, value in fitting)
-        has = "no known extension" if name is None else "another content than its extension says"
+        has = "no extension of a format" if name is None else "another content than its extension says"
         raise Doubt(Guess.SHAPE, f"{file.name} has {has}: {what}", *fitting)
     if name is None and not fitting:
         raise BadInput(
