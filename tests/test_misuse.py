@@ -35,7 +35,7 @@ def clade(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("file", "content", "options", "sentence"),
     [
-        ("list.weird", "US\n", [], "list.weird has no known extension: paths or a table. Read so, it fails: A"),
+        ("list.weird", "US\n", [], "list.weird has no extension of a format: paths or a table. Read so, it fails: A"),
         ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and is allowed under itself"),
     ],
 )  # fmt: skip

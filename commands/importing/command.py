@@ -53,7 +53,7 @@ def import_file(
         "prefix=CODE, left=LEFT,right=RIGHT of nested sets, also with tree=TREE, depth=COLUMN or indent=COLUMN of a "
         "table, each also with key=COLUMN and level=COLUMN, or level=COLUMN:VALUE=LEVEL,VALUE=LEVEL for values that "
         "are no names of levels, prefix with split=SIGN for signs around whole parts; indent of a text; children=NAME "
-        "of JSON, also with key=NAME, name=NAME and id=NAME, where edges.node is in objects."),
+        "of JSON, also with key=NAME, name=NAME and id=NAME, where data.name is in an object."),
     names: Texts = _option("--name", "Table: column of names, such as city=City; the key by default."),
     names_in: Texts = _option("--name-in", "Table: column of names in a language, such as city.de=Stadt; repeatable."),
     ids: Texts = _option("--id", "Table: column of ids, such as city=Id; made from paths by default."),

@@ -16,7 +16,7 @@ import typer
 from store.errors import BadInput, shorten, shown_address
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.contents import MARKDOWN, readings, unread_kind
+from store.transfer.formats.contents import readings, unread_kind
 from store.transfer.formats.csv import Dialect, csv_table, looks_like_table
 from store.transfer.formats.json import LINE_ENDINGS, geojson_table, json_table, lines_table
 from store.transfer.formats.source import BLOCK_BYTES, Doubt, Guess, content_name
@@ -120,8 +120,7 @@ def _copy_stdin(target: BinaryIO) -> None:
 
 
 ENDINGS = {
-    ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "taxonomy", ".md": "taxonomy",
-    ".markdown": "taxonomy", ".xlsx": "excel",
+    ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "taxonomy", ".xlsx": "excel",
     ".xlsm": "excel", ".xls": "excel", ".xlsb": "excel", ".ods": "excel", ".parquet": "parquet", ".json": "json",
     ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson", ".ndgeojson": "geojson",
 }  # fmt: skip
@@ -204,17 +203,11 @@ def _checked(name: str | None, file: Path, options: FileOptions) -> str:
     if Guess.SHAPE not in options.taken and fitting and ("--format", name) not in fitting:
         names = {"indent": "an outline", "taxonomy": "paths", "jsonl": "a JSON document on each line", "csv": "a table"}
         what = " or ".join(names.get(value, value) for _, value in fitting)
-        known = "no known extension" if name is None else "another content than its extension says"
-        seen = f"{file.name} has {known}: {what}"
-        raise Doubt(Guess.SHAPE, seen, *fitting)
+        has = "no extension of a format" if name is None else "another content than its extension says"
+        raise Doubt(Guess.SHAPE, f"{file.name} has {has}: {what}", *fitting)
     if name is None and not fitting:
         raise BadInput(
             f"{file.name} has no known extension, and its content no format that is read; write it as CSV or JSON."
-        )
-    is_outline = name == "taxonomy" and Path(content_name(file)).suffix.lower() in MARKDOWN
-    if is_outline and not (options.tree or options.by_id or Guess.SHAPE in options.taken):
-        raise Doubt(
-            Guess.SHAPE, f"{file.name} is Markdown, whose headings and lists are an outline", ("--tree-by", "indent")
         )
     return name or next((value for option, value in fitting if option == "--format"), "taxonomy")
 

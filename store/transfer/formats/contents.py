@@ -11,36 +11,25 @@ from store.transfer.formats.encodings import SAMPLE_BYTES, certain_encoding
 from store.transfer.formats.source import content_name, opened
 
 MARKDOWN = (".md", ".markdown")
-_UNREAD = {
-    "XML": "xml kml gpx graphml mm rss xsd", "OPML": "opml", "RDF": "rdf owl", "Turtle": "ttl n3 trig",
-    "N-Triples": "nt nq", "YAML": "yaml yml", "TOML": "toml", "HTML": "html htm xhtml", "PDF": "pdf", "SQL": "sql",
-    "MARC": "mrc marc", "a Numbers document": "numbers", "an Access database": "mdb accdb", "RTF": "rtf",
-    "a Word document": "doc docx odt", "a presentation": "ppt pptx odp key", "an SQLite database": "db sqlite sqlite3",
-    "dBase": "dbf", "a shapefile": "shp", "GeoPackage": "gpkg", "Avro": "avro", "ORC": "orc", "Feather": "feather",
-    "an archive": "7z rar tar tgz bz2 xz zst", "an XMind document": "xmind",
-}  # fmt: skip
-_ENDINGS = {ending: kind for kind, endings in _UNREAD.items() for ending in endings.split()}
-_STARTS = {
-    "PDF": "%PDF-", "RTF": r"\{\\rtf", "an SQLite database": "SQLite format 3\0", "an archive": "7z\xbc\xaf|Rar!|BZh",
-    "an Access database": r"\x00\x01\x00\x00Standard (?:Jet|ACE)", "MARC": r"\d{5}[a-z]{3}[ a-z#][ a]22\d{5}",
-    "RDF": r"\s*(?:<\?xml.*)?<rdf:RDF", "OPML": r"\s*(?:<\?xml.*)?<opml",
-    "HTML": r"\s*<(?:!doctype\s+html|html|\?xml(?=.*<html)|table|head)\b",
-    "XML": r"\s*(?:<\?xml|<!doctype|<!--|<[a-z][\w:.-]*(?:\s[^<>]*)?>(?=.*</))",
-    "Turtle": r"\s*(?:#[^\n]*\n\s*)*@(?:prefix|base)\s", "N-Triples": r"<[^<>\s]+>\s+<[^<>\s]+>\s+\S[^\n]*\.\s*$",
-    "YAML": r"%YAML|---\s*\n(?:#[^\n]*\n)*[\w -]+:(?:\s|$)",
-    "SQL": r"(?:.*\n)?\s*(?:create\s+table\s[^\n]*\(|insert\s+into\s\S+\s*(?:\(|values|select))",
-}  # fmt: skip
-_KINDS = {kind: re.compile(start, re.IGNORECASE | re.MULTILINE | re.DOTALL) for kind, start in _STARTS.items()}
+_UNREAD = frozenset(
+    ".xml .kml .gpx .graphml .mm .rss .xsd .opml .rdf .owl .ttl .n3 .trig .nt .nq .yaml .yml .toml .html .htm .xhtml "
+    ".pdf .sql .mrc .numbers .mdb .accdb .rtf .doc .docx .odt .ppt .pptx .odp .db .sqlite .sqlite3 .dbf .shp .gpkg "
+    ".7z .rar .tar .tgz .bz2 .xz .zst".split()
+)
+_KINDS = {
+    "XML or HTML": re.compile(r"\s*(?:<\?xml|<!doctype|<!--|<[a-z][\w:.-]*(?:\s[^<>]*)?>(?=.*</))", re.I | re.S),
+    "SQL": re.compile(r"\s*(?:--.*\n\s*)*(?:create\s+table\s.*\(|insert\s+into\s\S+\s*(?:\(|values|select))", re.I),
+}
 _CONTROL = re.compile("[\0-\x08\x0e-\x1a]")
 
 
 def unread_kind(file: Path) -> str:
     """What a file is, by its extension or its content, that no import reads; empty where it may be read."""
     suffix = Path(content_name(file)).suffix.lower()
-    if suffix in MARKDOWN or _start(file)[:2] == "PK":
-        return _ENDINGS.get(suffix[1:], "")
-    text = _start(file)
-    return _ENDINGS.get(suffix[1:]) or next((kind for kind, start in _KINDS.items() if start.match(text)), "")
+    if suffix in _UNREAD:
+        return f"a file of the kind {suffix}"
+    text = "" if suffix in MARKDOWN else _start(file)
+    return next((kind for kind, start in _KINDS.items() if start.match(text)), "")
 
 
 def readings(file: Path, *, is_known: bool) -> list[Sequence[str]]:
@@ -48,15 +37,17 @@ def readings(file: Path, *, is_known: bool) -> list[Sequence[str]]:
     clear. For an extension that `is_known` those of a text that is no JSON are left out.
     """
     text = _start(file)
+    lines = [line for line in text.splitlines() if line.strip()]
     if text.startswith("PAR1"):
         return [("--format", "parquet")]
     if text.startswith("PK"):
         return [("--format", "excel")] if "xl/" in text else []
-    lines = [line for line in text.splitlines() if line.strip()]
     if text.lstrip()[:1] in ("{", "["):
         return [("--format", name) for name in _json_formats(text, lines)]
     if is_known or not lines or _CONTROL.search(text):
         return []
+    if Path(content_name(file)).suffix.lower() in MARKDOWN:
+        return [("--tree-by", "indent")]
     if looks_like_table(file):
         return [("--format", "csv")]
     if any(" > " in line for line in lines):
@@ -67,20 +58,18 @@ def readings(file: Path, *, is_known: bool) -> list[Sequence[str]]:
 
 
 def _json_formats(text: str, lines: Sequence[str]) -> Sequence[str]:
-    is_cut = len(text) >= SAMPLE_BYTES
-    if _is_json(lines[0]):
-        is_line = len(lines) > 1 and (_is_json(lines[1]) or (is_cut and len(lines) == 2))
-        return ("jsonl",) if is_line else ("json", "jsonl") if len(lines) == 1 else ()
-    if not _is_json(text) and not (is_cut and re.match(r'\s*[\[{]\s*[\[{"]', text)):
+    if len(lines) > 1 and _begins_as_json(lines[0], is_whole=True):
+        return ("jsonl",)
+    if not _begins_as_json(text):
         return ()
-    return ("geojson", "json") if '"FeatureCollection"' in text else ("json",)
+    return ("json", "jsonl") if len(lines) == 1 else ("geojson", "json") if '"FeatureCollection"' in text else ("json",)
 
 
-def _is_json(text: str) -> bool:
+def _begins_as_json(text: str, *, is_whole: bool = False) -> bool:
     try:
         return isinstance(orjson.loads(text), dict | list)
-    except orjson.JSONDecodeError:
-        return False
+    except orjson.JSONDecodeError as error:
+        return not is_whole and error.msg == "unexpected end of data"
 
 
 def _start(file: Path) -> str:

@@ -19,6 +19,7 @@ _ENCODINGS = (
     "cp1252", "cp1250", "cp1251", "gb18030", "cp932", "big5", "cp949", "cp1253", "cp1254", "mac_roman", "cp850",
     "cp852", "cp866", "koi8_r", "cp1257", "iso8859_2",
 )  # fmt: skip
+_CONSOLES = ("cp850", "cp437", "cp852", "cp866")  # of Windows, in which it draws trees
 _BEYOND_ASCII, _INVALID = re.compile("[^\x00-\x7f]"), re.compile("[\udc80-\udcff]")
 # With some ASCII letters before it, which tell of its language, and the second bytes of East Asian characters.
 _WORD = re.compile(rb"[A-Za-z]{0,20}[\x80-\xff][0-9@-~\x80-\xff]*")
@@ -62,10 +63,11 @@ def guess_encoding(file: Path) -> tuple[str, str]:
 def _guess(name: str, words: list[bytes]) -> tuple[str, str]:
     from charset_normalizer import from_bytes  # which is needed for few files
 
+    encodings = _CONSOLES if any(b"\xc4\xc4\xc4" in word for word in words) else _ENCODINGS
     # The words alone, since a text that is mostly ASCII is plausible in any encoding.
-    matches = from_bytes(b" ".join(words)[:SAMPLE_BYTES], cp_isolation=[*_ENCODINGS], threshold=1)
+    matches = from_bytes(b" ".join(words)[:SAMPLE_BYTES], cp_isolation=[*encodings], threshold=1)
     fitting = {encoding: match.chaos for match in matches for encoding in match.could_be_from_charset}
-    order = sorted(_ENCODINGS, key=lambda one: (round(fitting.get(one, 1), 1), one not in fitting))
+    order = sorted(encodings, key=lambda one: (round(fitting.get(one, 1), 1), one not in fitting))
     shown: dict[str, str] = {}
     for encoding in order:
         read = [shorten(word.decode(encoding, "replace"), SHOWN_CHARACTERS) for word in words[:SHOWN_WORDS]]

@@ -54,14 +54,7 @@ def json_table(file: Path) -> Table:
 def lines_table(file: Path) -> Table:
     """The table of a file with an object in each line; columns such as address.city are of objects in objects."""
 
-    def rows() -> Iterator[_TableObject]:
-        for number, text, fields in json_lines(file):
-            if isinstance(fields, Rejection):
-                yield number, text, None, fields.reason
-            else:
-                yield number, fields, flat(fields), None
-
-    table = _table(file, rows, "objects")
+    table = _table(file, lambda: _lines(file, lambda fields: (flat(fields), None)), "objects")
     table.values = lambda: json_lines(file)
     return table
 
@@ -74,17 +67,20 @@ def geojson_table(file: Path, *, is_lines: bool) -> Table:
     """
 
     def rows() -> Iterator[_TableObject]:
-        if not is_lines:
-            for number, feature in enumerate(_collection(file), start=1):
-                yield number, feature, *_row(feature)
-            return
-        for number, text, feature in json_lines(file):
-            if isinstance(feature, Rejection):
-                yield number, text, None, feature.reason
-            else:
-                yield number, feature, *_row(feature)
+        if is_lines:
+            return _lines(file, _row)
+        return ((number, one, *_row(one)) for number, one in enumerate(_collection(file), start=1))
 
     return _table(file, rows, "features")
+
+
+def _lines(file: Path, row: Callable[[Any], tuple[dict[str, object] | None, str | None]]) -> Iterator[_TableObject]:
+    """The rows of lines of JSON, each made of its value."""
+    for number, text, value in json_lines(file):
+        if isinstance(value, Rejection):
+            yield number, text, None, value.reason
+        else:
+            yield number, value, *row(value)
 
 
 def objects_of(document: Any, name: str) -> list[Any]:

@@ -158,16 +158,11 @@ def flat(fields: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, 
     if depth > MAX_DEPTH:
         raise BadInput(f"An object is nested more than {MAX_DEPTH} times.")
     found: dict[str, object] = {}
-    count = 0
     for name, value in fields.items():
         if isinstance(value, dict):
-            found |= (inner := flat(value, f"{prefix}{name}.", depth + 1))
-            count += len(inner)
+            found |= flat(value, f"{prefix}{name}.", depth + 1)
         else:
             found[f"{prefix}{name}"] = value
-            count += 1
-    if len(found) < count:
-        raise BadInput(f"Names with dots say two values, of {named([*found])}, as a.b and b in a; rename one.")
     return found
 
 

@@ -6,7 +6,6 @@ import re
 import zipfile
 from collections.abc import Iterable
 from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 from xml.parsers import expat
@@ -140,10 +139,8 @@ class SheetScan(_Scan):
 
     def are_details_above(self, header: int) -> bool:
         """Whether each group of rows below the header may belong to the row below it, as by default in Excel."""
-        levels = [one for one in self.levels[header + 1 :] if one]
-        ranks = [*map(sorted({*levels}).index, levels)]
-        is_tree = not any(ranks[-1:]) and all(above <= below + 1 for above, below in pairwise(ranks))
-        return any(ranks) and is_tree and not self._are_details_below
+        levels = [*filter(None, self.levels[header + 1 :])]
+        return bool(levels) and levels[-1] == min(levels) < max(levels) and not self._are_details_below
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         super()._start(tag, attributes)

@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,10 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a control character in a text
-LEFT = (None, "general", "left", "distributed")  # alignments in which an indent is before the text
+_LEFT = (None, "general", "left", "distributed")  # alignments in which an indent is before the text
 _GROUPS = (
-    'the sheet "{sheet}" of {file} has groups of rows, and each may belong to the row below it; write the rows above '
-    'their details, and clear "Summary rows below detail" in Data, Outline of Excel'
+    "the sheet has groups of rows, and each may belong to the row below it; write the rows above their details, and "
+    'clear "Summary rows below detail" in Data, Outline of Excel'
 )
 _UNCOMPUTED = "The formula has no computed value; open the file in Excel and save it."
 BATCH_ROWS, BATCH_BYTES = 1_000, 16_000_000  # of Parquet
@@ -52,8 +51,9 @@ def excel_table(
         with archive.open(sheets[name]._worksheet_path) as content:
             found = SheetScan(content)
         sheets[name].reset_dimensions()  # by which rows would be cut where they are wrong
-        alignments = enumerate(sheets[name].parent._alignments)
-        indents = {at: int(one.indent) for at, one in alignments if one.indent and one.horizontal in LEFT}
+        book = sheets[name].parent
+        indents = [int(one.indent) if one.indent and one.horizontal in _LEFT else 0 for one in book._alignments]
+        depths_of = [indents[style.alignmentId] for style in book._cell_styles]
 
     def rows(first: int) -> Iterator[TableRow]:
         """The rows from one on that are not empty, without empty cells at their ends."""
@@ -64,18 +64,9 @@ def excel_table(
                 while cells and cells[-1] in (None, ""):
                     cells.pop()
                 if cells and number >= first:
-                    depths = (
-                        [indent_of(one._style_id) if one is not EMPTY_CELL else 0 for one in row] if indents else []
-                    )
-                    if (level := found.levels[number]) > 1:
-                        depths = depths or [0] * len(cells)
-                        depths[_first_text(cells)] += level - 1
+                    depths = [0 if one is EMPTY_CELL else depths_of[one._style_id] for one in row]
+                    depths[_first_text(cells)] += max(found.levels[number] - 1, 0)
                     yield bounded_row(number, [*map(_indented, cells, depths)] if any(depths) else cells)
-
-    @cache
-    def indent_of(style: int) -> int:
-        """The indent from the left in a style of cells."""
-        return indents.get(sheets[name].parent._cell_styles[style].alignmentId, 0)
 
     start, header = 0, list(column_names)
     if not header:
@@ -91,10 +82,8 @@ def excel_table(
         start, header = sample[0][0], [text.strip() for text in sample[0][1]]
     columns = {*found.merged(start)}
     merged = [one for number, one in enumerate(header, start=1) if number in columns]
-    table = Table(file.name, header, lambda: rows(start + 1), merged, header_row=start or None)
-    if found.are_details_above(start):
-        table.unclear = _GROUPS.format(sheet=shorten(name), file=file.name)
-    return table
+    unclear = _GROUPS if found.are_details_above(start) else ""
+    return Table(file.name, header, lambda: rows(start + 1), merged, header_row=start or None, unclear=unclear)
 
 
 def _first_text(cells: Sequence[object]) -> int:

@@ -12,6 +12,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES
 from store.transfer.formats.cells import PLAIN, fold, json_text, named
 from store.transfer.formats.json import CHILDREN, NAMED, by_key, is_nodes, objects_of
+from store.transfer.formats.skip import inner
 from store.transfer.formats.source import Doubt, Guess, csv_line
 from store.transfer.formats.table import MAX_DEPTH, Table, TableRow, flat
 from store.transfer.rows import Part, Rejection, Row, TextRows
@@ -26,7 +27,7 @@ OTHER_LIST = (
     'a "key" or "name", and need no --level; a table has --level with a column of each list'
 )
 _TITLES = frozenset(("name", "title", "label", "text", "caption", "displayname"))  # folded
-_IDS = frozenset(("id", "uuid", "uid", "guid"))
+_IDS = frozenset(("id", "uuid", "uid", "guid", "oid"))
 _OWN_FIELDS = NAMED | {"path", "level", NAMES, "rank", "undefined"}
 
 
@@ -51,7 +52,8 @@ class Nested(Shape):
     an object of nodes by key. A node may have a `path` instead, as in JSON lines. With `--tree-by` the fields have
     other names; `--level` then names the level of the nodes in a list, where one that is named like a level, such as
     `products`, needs none, and the other options name fields with other names than attributes. A dotted name leads
-    through objects and lists, as `children.edges.node`. The other fields that no level has are left out.
+    through objects, as `data.name`, and a connection, as Relay has them, is the list of its nodes. The other fields
+    that no level has are left out.
 
     Raises Doubt for nodes with lists of others.
     """
@@ -68,7 +70,9 @@ class Nested(Shape):
         self.children = tuple(name.strip() for name in parts["children"].split("|") if name.strip())
         self._key, self._name, self._id = parts.get("key"), parts.get("name", "name"), parts.get("id", "id")
         self._document = table.document() if table.document else None
-        self._prefix = (self._key or self._name)[: (self._key or self._name).rfind(".") + 1]
+        self._main = self._key or self._name
+        self._prefix = self._main[: self._main.rfind(".") + 1]
+        self._folded = {fold(name) for level in hierarchy.levels.values() for name in level.attributes}
         lists: Mapping[str, str] = {}
         self._others: Sequence[str] = ()  # lists beside that of the roots
         self._tops = set[str]()  # lists that have roots alone
@@ -116,57 +120,54 @@ class Nested(Shape):
         return (("", one) for one in self._found)
 
     def _found_roots(self) -> Sequence[Any]:
-        """The roots of a document; by other names a list, lists of these names, one node, or nodes by key, also in
-        objects around them. Raises BadInput for a document without any of them, or with several.
+        """The roots of a document; by other names those of its lists of nodes, or else one node, also in objects around
+        them, and of several those with children. Raises BadInput for a document without any of them.
         """
         if self._is_own:
             roots = objects_of(self._document, self.table.name)
             if isinstance(self._document, dict) and roots != [self._document]:
                 self._others = [name for name, nodes in _parts(self._document)[1] if nodes is not roots]
             return roots
-        found: tuple[dict[str, list[Any]], ...] = ({}, {}, {})  # lists of nodes, nodes and other lists, by their names
+        lists, nodes = dict[str, list[Any]](), dict[str, list[Any]]()
         waiting = [("", self._document)]
         while waiting:
             path, value = waiting.pop()
-            rest = {**value} if isinstance(value, dict) else {"": value}
+            value = _listed(value)
             if self._is_node(value):
-                found[1][path] = [value]
-            elif isinstance(value, list) and any(map(self._is_node, value)):
-                found[0][path] = value
-            elif nodes := self._named_nodes(rest):
-                found[0][path], self._others = nodes, [name for name, _ in _parts(rest)[1]]
-            elif nodes := self._keyed_nodes(value):
-                found[0][path] = nodes
-            elif isinstance(value, list) and value:
-                found[2][path] = value
+                nodes[path] = [value]
+            elif below := self._nodes(value):
+                lists[path] = below
             elif isinstance(value, dict):
                 waiting += [(f"{path}.{name}".lstrip("."), one) for name, one in value.items()]
-        lists = next(filter(None, found), None)
-        if lists is None:
+        found = lists or nodes
+        trees = [path for path, some in found.items() if any(map(self._has_children, some))]
+        if not trees and len(found) != 1:
             raise BadInput(f"{self.table.name} has no list of nodes, nor one of the lists of --tree-by.")
-        if len(lists) > 1:
-            raise BadInput(
-                f"{self.table.name} has several lists of nodes, {named([*lists])}; name that of roots in children=."
-            )
-        return next(iter(lists.values()))
+        self._others = [*self._others, *(path for path in found if trees and path not in trees)]
+        return [one for path in trees or found for one in found[path]]
+
+    def _has_children(self, node: Any) -> bool:
+        return isinstance(node, dict) and any(inner(node, name) for name in self.children)
 
     def _is_node(self, value: Any) -> bool:
-        return isinstance(value, dict) and take({**value}, self._key or self._name) is not None
+        return isinstance(value, dict) and inner(value, self._main) is not None
 
-    def _named_nodes(self, document: dict[str, Any]) -> list[Any]:
-        """The nodes in the lists of `children=`, or of the last parts of their names, taken out of a document."""
-        self._tops |= document.keys() & {*self.children}
-        sign = "." * ("" in document)  # of a list
-        tails = [[sign + name[at:] for at in _starts(name)] for name in self.children]
-        taken = (next((one for tail in of if (one := self._taken(document, tail))), ()) for of in tails)
-        return [one for nodes in taken if isinstance(nodes, list) for one in nodes]
-
-    def _keyed_nodes(self, document: Any) -> list[Any]:
-        """The nodes of an object by key, but not an object around lists of nodes alone."""
-        nodes, names = by_key(document, self._key or "key"), {*self.children}
-        is_wrapper = len(nodes) == 1 and (len({*nodes[0]} - names) == 1 or self._is_node(nodes[0]))
-        is_wrapper = is_wrapper and not any(isinstance(nodes[0].get(name), dict) for name in names)
-        return nodes if not is_wrapper and all({*one} & (names | {self._name}) for one in nodes) else []
+    def _nodes(self, value: Any) -> list[Any]:
+        """The nodes of a list, of an object with lists of `children=`, or of an object by key, but not of one around a
+        single object.
+        """
+        if isinstance(value, list):
+            return value if any(map(self._is_node, value)) else []
+        if not isinstance(value, dict):
+            return []
+        rest = {**value}
+        if found := [one for _, one in self._children(rest)]:
+            self._others = [name for name, _ in _parts(rest)[1]]
+            self._tops |= value.keys() & {*self.children}
+            return found
+        nodes, names = by_key(value, self._key or "key"), {*self.children}
+        is_around = len(nodes) == 1 and not any(isinstance(_listed(nodes[0].get(name)), dict) for name in names)
+        return nodes if not is_around and all({*one} & (names | {self._name}) for one in nodes) else []
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The nodes, parents first, each with its line of JSON. What lies below a rejected one is rejected as well."""
@@ -182,7 +183,7 @@ class Nested(Shape):
             while waiting:
                 parent, place, node = waiting.pop()
                 number += 1
-                fields = dict(node) if isinstance(node, dict) else {self._key or self._name: node}
+                fields = dict(node) if isinstance(node, dict) else {self._main: node}
                 children = [*self._children(fields)]
                 if parent is _SKIPPED or self.skip.takes_object(fields):
                     self.skip.below += parent is _SKIPPED
@@ -212,15 +213,13 @@ class Nested(Shape):
                 waiting += [(below, name, child) for name, child in reversed(children)]
         self.check_fields()
 
-    def _taken(self, fields: dict[str, Any], name: str) -> Any:
-        """Nodes, taken out of fields, as a list, those of an object by their keys; anything else as it is."""
-        nodes = take(fields, name)
-        return by_key(nodes, self._key or "key") or nodes or []
-
     def _children(self, fields: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Take the children out of the fields of a node, each with the name of its list."""
+        """Take the children out of the fields of a node, each with the name of its list; of an object by key the nodes
+        with their keys.
+        """
         for name in self.children:
-            if isinstance(nodes := self._taken(fields, name), list):
+            nodes = _listed(take(fields, name))
+            if isinstance(nodes := by_key(nodes, self._key or "key") or nodes or [], list):
                 yield from ((name, one) for one in nodes)
             else:
                 fields[name] = nodes
@@ -230,7 +229,7 @@ class Nested(Shape):
         if wrong := next((name for name in self.children if name in fields), None):
             return f'"{wrong}" is a list of nodes, or an object of nodes by key.'
         if key is None and "key" not in fields:
-            lacks = "key and no name" if self._is_own else f'"{self._key or self._name}"'
+            lacks = "key and no name" if self._is_own else f'"{self._main}"'
             return f"The node below {parent} has no {lacks}."
         return f"Parent {parent} is missing, since row {parent.rejected} was rejected." if parent.rejected else ""
 
@@ -258,7 +257,7 @@ class Nested(Shape):
     def _other_row(self, number: int, parent: _Parent, place: str, fields: dict[str, Any]) -> Row | Rejection:
         """The row of a node by other names."""
         of_key = self._key or ("key" if "key" in fields else self._name)
-        key = take({**fields}, of_key)
+        key = inner(fields, of_key)
         try:
             if reason := self._fault(parent, key, {name: None for name in fields if name in self.children}):
                 raise BadInput(reason)
@@ -270,7 +269,6 @@ class Nested(Shape):
         own = self._columns[level]
         given = {"name": self._name, "id": self._id, **own.columns}
         values = {what: rest[name] for what, name in given.items() if name in rest}
-        rest = {name: value for name, value in rest.items() if name not in self.unused}
         if own.names:
             values[NAMES] = {language: rest.get(column) for language, column in own.names.items()}
         for used in (of_key, *given.values(), *own.names.values()):
@@ -279,10 +277,8 @@ class Nested(Shape):
             str(one) if type(one) is int else one for one in map(values.pop, ("name", "id"), (None, None))
         ]
         attributes = {fold(name): name for name in self.hierarchy.levels[level].attributes}
-        for name, value in rest.items():
-            plain = name.removeprefix(self._prefix)
-            if self._is_known(name):  # beside one of its plain name it is no attribute
-                values[attributes.get(fold(plain), name) if plain == name or plain not in rest else name] = value
+        known = {name: value for name, value in rest.items() if self._is_known(name)}
+        values |= {attributes.get(fold(name.removeprefix(self._prefix)), name): one for name, one in known.items()}
         return Row(number, path, [Part(level, title, node_id, values, columns=own.columns)])
 
     def _level(self, parent: _Parent, place: str, fields: dict[str, Any]) -> str:
@@ -306,16 +302,18 @@ class Nested(Shape):
 
     def _is_known(self, name: str) -> bool:
         """Whether a field is an attribute of a level, by its name beside that of the key, or has a name of Clade."""
-        plain, levels = fold(name.removeprefix(self._prefix)), self.hierarchy.levels.values()
-        return name in _OWN_FIELDS or any(one.attribute(name) or plain in map(fold, one.attributes) for one in levels)
+        if name in self.unused:
+            return False
+        is_attribute = fold(name.removeprefix(self._prefix)) in self._folded
+        return is_attribute or name in _OWN_FIELDS or any(one.attribute(name) for one in self.hierarchy.levels.values())
 
     def _left_out(self) -> list[str]:
-        """The fields of nodes that are not imported. Raises Doubt for a list of nodes, or an object of them by key,
-        that has another name than those of children.
+        """The fields of nodes that are not imported. Raises Doubt for a list of nodes that has another name than those
+        of children.
         """
         used = {self._key, self._name, self._id, f"{self._prefix}level"}
         used |= {column for own in self._columns.values() for column in own.values}
-        found: dict[str, bool] = {}  # whether they are left out
+        seen = set[str]()
         for _, root in self._roots():
             waiting = [root]
             while waiting:
@@ -325,60 +323,48 @@ class Nested(Shape):
                 self._tops -= {name for name, _ in children}
                 waiting += [child for _, child in children]
                 own, lists = _parts(fields)
-                keyed = [(name, nodes) for name, value in fields.items() if len(nodes := by_key(value, "")) > 1]
-                for name, values in (*lists, *keyed) if Guess.SHAPE not in self.given.taken else ():
+                seen |= {*own, *dict(lists)}
+                for name, values in lists if Guess.SHAPE not in self.given.taken else ():
                     are_nodes = any(isinstance(one, dict) and not NAMED.isdisjoint(one) for one in values)
                     if are_nodes and not self._is_known(name):
                         if self.children == (CHILDREN,):
                             _see_tree(self.table.name, [one for _, one in self._roots()])
                         raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=self.table.name, name=shorten(name)))
-                for name in {*own, *dict(lists)} - found.keys() if not self._is_own else ():
-                    found[name] = not (name in used or self._is_known(name))
-        return sorted(name for name, is_left in found.items() if is_left)
+        return [] if self._is_own else sorted(name for name in seen - used if not self._is_known(name))
 
 
 def take(fields: dict[str, Any], name: str) -> Any:
-    """The value of a dotted name, taken out of an object, where it leads through a list those of its objects; None
-    without one. Names that have dots themselves are the first.
-    """
-    for end in (len(name), *(at - 1 for at in _starts(name) if at)):
-        first, rest = name[:end], name[end + 1 :]
-        inner = fields.get(first)
-        if not rest:
-            if first in fields:
-                return fields.pop(first)
-        elif isinstance(inner, dict):
-            fields[first] = inner = {**inner}
-            return take(inner, rest)
-        elif isinstance(inner, list) and any(isinstance(one, dict) for one in inner):
-            others = [{**one} if isinstance(one, dict) else one for one in inner]
-            found = [take(one, rest) for one in others if isinstance(one, dict)]
-            fields[first] = [one for one in others if one not in ({}, None)]
-            return [each for one in found if one is not None for each in (one if isinstance(one, list) else [one])]
+    """The value of a dotted name, taken out of an object and copies of those in it; None without one."""
+    first, _, rest = name.partition(".")
+    if name in fields or not rest:
+        return fields.pop(name, None)
+    if isinstance(found := fields.get(first), dict):
+        fields[first] = copy = {**found}
+        return take(copy, rest)
     return None
 
 
-def _starts(name: str) -> list[int]:
-    """Where the parts of a dotted name begin."""
-    return [0, *(at for at, before in enumerate(name, start=1) if before == ".")]
+def _listed(value: Any) -> Any:
+    """The nodes of a connection, as Relay has them; any other value as it is."""
+    edges = value.get("edges") if isinstance(value, dict) else None
+    if isinstance(edges, list) and all(isinstance(one, dict) and "node" in one for one in edges):
+        return [one["node"] for one in edges]
+    return value
 
 
 def _parts(node: Any) -> tuple[dict[str, Any], list[tuple[str, list[Any]]]]:
-    """The values of an object and of those in it, and its lists of objects, by dotted names; of the edges of a
-    connection, as Relay has them, the nodes.
-    """
+    """The values of an object and of those in it, and its lists of objects, by dotted names."""
     fields: dict[str, Any] = {}
     lists: list[tuple[str, list[Any]]] = []
     waiting: list[tuple[str, int, Any]] = [("", 0, node)]
     while waiting:
-        prefix, depth, inner = waiting.pop()
-        for name, value in inner.items() if isinstance(inner, dict) else ():
-            path = f"{prefix}{name}"
+        prefix, depth, found = waiting.pop()
+        for name, one in found.items() if isinstance(found, dict) else ():
+            path, value = f"{prefix}{name}", _listed(one)
             if isinstance(value, dict) and depth < MAX_DEPTH:
                 waiting.append((f"{path}.", depth + 1, value))
             elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
-                nodes = [one.get("node") for one in value if isinstance(one, dict)]
-                lists.append((f"{path}.node", nodes) if all(isinstance(one, dict) for one in nodes) else (path, value))
+                lists.append((path, value))
             elif value not in (None, "", []):
                 fields[path] = value
     return fields, lists
@@ -419,26 +405,23 @@ def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
 def _see_tree(file: str, objects: Sequence[Any]) -> None:
     """Raise Doubt for a tree in lists of other names, such as `children=groups|items` and `name=title`.
 
-    Its nodes have names; where some lists are in others of their names, only these are of children. Of the lists of a
-    document with several those with trees are named, too.
+    Its nodes have names; where some lists are in others of their names, only these are of children.
     """
     above: dict[str, set[str]] = {}  # of each list of nodes the lists that it is in
-    tops: dict[str, bool] = {}  # the lists of roots, and whether they have lists of nodes
     titles, ids, count = Counter[str](), defaultdict[str, set[str]](set), 0
-    waiting: list[tuple[str | None, str, frozenset[str], Any]] = [(None, "", frozenset(), one) for one in objects]
+    waiting: list[tuple[str, frozenset[str], Any]] = [("", frozenset(), one) for one in objects]
     while waiting:
-        top, own, lists, node = waiting.pop()
-        fields, inner = _parts(node)
+        own, lists, node = waiting.pop()
+        fields, below = _parts(node)
         if found := [name for name in fields if any(fold(part) in _TITLES for part in name.split("."))]:
             titles.update(found)
             above.setdefault(own, set()).update(lists)
-            top, count = own if top is None else top, count + 1
-            tops[top] = tops.get(top, False) or own != top
+            count += 1
             for name in fields:
-                if fold(name.rpartition(".")[2]) in _IDS or name.startswith("_id."):
+                if fold(name.rpartition(".")[2]) in _IDS:
                     ids[name].add(str(fields[name]))
             lists |= {own}
-        waiting += [(top, name, lists, one) for name, values in inner for one in values]
+        waiting += [(name, lists, one) for name, values in below for one in values]
     nested = [name for name in above if name in above[name]] or [name for name in above if above[name]]
     nested = [name for name in nested if not any(name.endswith(f".{other}") for other in nested)]
     if not nested:
@@ -446,7 +429,5 @@ def _see_tree(file: str, objects: Sequence[Any]) -> None:
     best = max(titles, key=lambda name: (titles[name], fold(name.rpartition(".")[2]) == "name", -name.count(".")))
     node_id = next((name for name, values in ids.items() if len(values) == count), "id")
     others = [f"{what}={name}" for what, name in (("name", best), ("id", node_id)) if name != what]
-    trees = [name for name, has_nodes in tops.items() if has_nodes and name and name not in nested]
-    choices = [trees if len(tops) > 1 else [], *([one] for one in trees)]
-    readings = [["--tree-by", csv_line([f"children={'|'.join([*roots, *nested])}", *others])] for roots in choices]
-    raise shape_doubt(f"{file} is a tree whose nodes are in other lists than children", *readings)
+    by = csv_line([f"children={'|'.join(nested)}", *others])
+    raise shape_doubt(f"{file} is a tree whose nodes are in other lists than children", ["--tree-by", by])

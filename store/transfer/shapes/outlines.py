@@ -11,7 +11,7 @@ from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS
 from store.transfer.formats.cells import fold, text_of, typed_text
-from store.transfer.formats.table import INDENT, MAX_TITLES, Table, TableRow
+from store.transfer.formats.table import INDENT, Table, TableRow
 from store.transfer.rows import Rejection, Row, TextRows
 from store.transfer.shapes.doubts import Look, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
@@ -31,7 +31,7 @@ _MARKDOWN = re.compile(r".*\.(?:md|markdown)(?:\.gz|\.zip)?", re.IGNORECASE | re
 _MARKDOWN_MARK = re.compile(r"#+\s|\s*(?:[-*+]|\d+[.)])\s")
 _NUMBER = re.compile(r"(\s*)(\d{1,9})[.)]\s+(?=\S)(.*)", re.DOTALL)
 _LINK = re.compile(r"!?\[((?:\\.|[^\[\]\\])*)\]\((?:[^()]|\([^()]*\))*\)")
-_CHECK_BOX = re.compile(r"\[[ xX]\]\s+(?=\S)")
+_CHECK_BOX = re.compile(r"\A\[[ xX]\]\s+(?=\S)")
 _RULE = re.compile(r"\s*([-*_])(?:\s*\1){2,}")
 _TABLE_ROW = re.compile(r"\s*\|.*\S.*\|", re.DOTALL)
 _NO_MARK = "it has no mark, and others have one; remove it, or write a mark such as - or # before it if it is a node"
@@ -39,8 +39,7 @@ _WHOLE = re.compile(r"(\d{1,4})(?:[.,]0+)?")  # a depth, perhaps as 1.0
 _TEXT = re.compile(r"(\s*)(.*)", re.DOTALL)
 _MARKS = re.compile(r"\s+\S|[-+*.>–—•·│├└─┬| \xa0]+\s*[^\W\d]")  # of the depth of a line in an outline
 _DEPTH = re.compile("1?[0-9]")
-_ORDERED = frozenset(("adminlevel", "level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe"))
-DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
+_DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
 
 
 @dataclass
@@ -49,9 +48,9 @@ class Indents:
     headings such as `##`, or the branches of a drawn tree. It is the same for all of a depth; headings are above all
     that follows them, where lists begin anew.
 
-    In a text numbers such as `1.` are marks as well, in a list whose first one is 0 or 1, and a line that is only a
-    link is an item of the heading above it. In `markdown` with marks no other line is a node. A tree that `is_windows`
-    is drawn by its command tree: four characters are a depth, and files have blanks before them.
+    In a text numbers such as `1.` are marks as well, in a list whose first one is 0 or 1. In Markdown a line that is
+    only a link is an item of the heading above it, and with marks no other line is a node. A tree that `is_windows` is
+    drawn by its command tree: four characters are a depth, and files have blanks before them.
     """
 
     is_text: bool = False
@@ -63,7 +62,6 @@ class Indents:
     _first_heading: int = 0
     _heading: int = 0
     _lists: dict[int, set[str]] = field(default_factory=dict)  # open ones with numbers, by their widths
-    _columns: list[int] = field(default_factory=list)  # of the texts on the path, 0 without a mark
 
     def read(self, line: str, before: int) -> tuple[int, str]:
         """The depth of a text, and what it says; `before` is the depth of the one before it, -1 of the first.
@@ -81,35 +79,26 @@ class Indents:
                 raise BadInput("the heading before it is more than one depth above, or the first heading below it")
             self._heading = depth + 1
             return depth, self._said(match[2])
-        if self.is_text and ({"heading", "link"} & self.kinds or self.is_markdown) and _LINK.fullmatch(line):
+        if self.is_markdown and _LINK.fullmatch(line):
             self._begin()
-            self.kinds.add("link")
             return self._heading, self._said(line)
-        width, said, column = self._width(line)
-        indent = len(line) - len(line.lstrip(" "))
-        if not self._widths and line[:1].isspace() and "link" in self.kinds:
-            raise BadInput("it is indented below a link; write a mark such as - before that link")
+        width, said = self._width(line)
         if width not in self._widths:
-            # A list below 10. is indented by one more than below 9.
-            above = self._columns.index(indent) if indent and indent in self._columns else len(self._widths)
-            if above + 1 < len(self._widths):
-                self._columns[above + 1 :] = [column]
-                return self._heading + above + 1, said
             if self._widths and (width < self._widths[-1] or before != self._heading + len(self._widths) - 1):
                 raise BadInput("it is indented as no row above it of the same depth is, or by more than one depth")
             self._widths.append(width)
         depth = self._widths.index(width)
-        self._columns[depth:] = [column]
+        if self._lists:  # what is below 10. is indented by one more than below 9.
+            del self._widths[depth + 1 :]
         return self._heading + depth, said
 
     def _begin(self) -> None:
-        for found in (self._widths, self._blanks, self._lists, self._columns):
+        for found in (self._widths, self._blanks, self._lists):
             found.clear()
 
     def _said(self, text: str) -> str:
         """A text without a check box, and links by their texts."""
-        box = _CHECK_BOX.match(text) if self.is_text else None
-        return _LINK.sub(r"\1", text[box.end() if box else 0 :]) if self.is_text else text
+        return _LINK.sub(r"\1", _CHECK_BOX.sub("", text)) if self.is_text else text
 
     def _drawn(self, line: str, before: int) -> tuple[int, str]:
         trunk, branch, said = _WINDOWS.match(line).groups()  # type: ignore[union-attr]
@@ -119,40 +108,38 @@ class Indents:
             raise BadInput(_NO_MARK)
         return depth - self._heading, said
 
-    def _width(self, line: str) -> tuple[int, str, int]:
-        """The width of what is before a text, the text, and its column behind one mark, 0 without."""
-        column = 0
+    def _width(self, line: str) -> tuple[int, str]:
+        """The width of what is before a text, and the text."""
         if self.is_text and _TABLE_ROW.fullmatch(line):
             raise BadInput("it is a row of a table; remove the table, or import it as a file of its own")
         if match := _BRANCH.match(line):
             self.kinds.add("branch")
-            return len(match[1]), match[2], 0
+            return len(match[1]), match[2]
         number = _NUMBER.match(line) if self.is_text else None
         width = len(line) - len(line.lstrip()) + 1
         for open_list in [one for one in self._lists if one > width or (not number and one == width)]:
             del self._lists[open_list]
         if number and "indent" not in self.kinds and (width in self._lists or int(number[2]) < 2):
             self.kinds.add("mark")
-            indent, said, column = number[1], self._said(number[3]), number.start(3)
+            indent, said = number[1], self._said(number[3])
             if said in self._lists.setdefault(width, set()):
                 raise BadInput("it differs from a row above it by its number alone; write the number after the text")
             self._lists[width].add(said)
         elif (match := _MARK.match(line)) and not (self.is_markdown and match[2][0] == ">"):
             self.kinds.add("mark")
             indent, width, said = match[1], len(match[1]) + len(match[2]), self._said(match[3])
-            column = match.start(3) if self.is_text and len(match[2]) == 1 else 0
         else:
             if _UNCLEAR.match(line):
                 raise BadInput("it begins with a mark and no blank after it, or has no text")
             indent, said = _TEXT.match(line).groups()  # type: ignore[union-attr]
             width = len(indent)
             self.kinds |= {"indent"} if width else set()
-            if self.kinds & {"branch", "heading", "link"} or ("mark" in self.kinds and (width or self.is_markdown)):
+            if self.kinds & {"branch", "heading"} or ("mark" in self.kinds and (width or self.is_markdown)):
                 raise BadInput(_NO_MARK)
         self._blanks |= {one == "\t" for one in indent}
         if len(self._blanks) > 1:
             raise BadInput("tabs and blanks are mixed before the texts; write one of them in all rows")
-        return width, said, column
+        return width, said
 
 
 class Outline(Shape):
@@ -232,10 +219,9 @@ class Outline(Shape):
         if depth >= MAX_SEGMENTS:
             raise BadInput(f"it is below {depth} others, and a path has at most {MAX_SEGMENTS} keys")
         if depth > len(self._path):
-            way = "indent it less"
-            if self._depth:
-                way = f"write {self._numbers[self._numbers.index(self._base) + len(self._path)]} as its depth"
-            raise BadInput(f"it is deeper by more than one than the row before it; write a row between them, or {way}")
+            raise BadInput(
+                "it is deeper by more than one than the row before it; write a row between them, or correct its depth"
+            )
         if is_skipped or depth > self._skipped:
             self.skip.below += depth > self._skipped and not is_skipped
             self._skipped, self._deepest = min(depth, self._skipped), max(self._deepest, depth)
@@ -275,13 +261,14 @@ class Outline(Shape):
         if column in look.keys or not look.keys:
             index = look.sample.header.index(column)
             _see_outline(place, [row[index] for row in look.sample.texts], look.tree_by(indent=column))
-        is_depth = fold(column) in DEPTHS or (not look.keys and fold(column) in ("depth", "tiefe"))
+        is_depth = fold(column) in _DEPTHS or (not look.keys and fold(column) in ("depth", "tiefe"))
         is_depth = is_depth and len({*values} - {""}) > 1 and all(map(_DEPTH.fullmatch, values))
-        if column not in look.keys and (is_depth or (fold(column) in _ORDERED and _are_in_order(values))):
+        are_ordered = _are_in_order(values)
+        if column not in look.keys and (is_depth or (fold(column) in (*_DEPTHS, "adminlevel") and are_ordered)):
             raise shape_doubt(
                 f"{place} seems to have the depths of nodes, which are in their order below one another, and all would "
                 "become siblings",
-                look.tree_by(depth=column),
+                look.tree_by(depth=column) if are_ordered else (),
             )
 
     @classmethod
@@ -291,25 +278,14 @@ class Outline(Shape):
 
 
 def _frame(table: Table) -> tuple[dict[int, str], bool]:
-    """The lines of a text that are no part of its tree, by their numbers: those above the root of a tree that the
-    command tree of Windows has drawn, what it says below a root without folders, and the front matter of Markdown; and
-    whether a tree is drawn so.
+    """The lines above the root of a tree that the command tree of Windows has drawn, by their numbers, and whether a
+    tree is drawn so.
     """
-    found = [(number, str(cells[0])) for number, cells, reason, *_ in table.sample.rows if reason is None]
-    lines = [(number, text) for number, text in found if not _TRUNK.fullmatch(text)]
-    texts = [text for _, text in lines]
-    if texts[:1] == ["---"] and "---" in texts[1:MAX_TITLES]:
-        return dict(lines[1 : texts.index("---", 1)]), False
-    has_branch = any(drawn[2] for drawn in map(_WINDOWS.match, texts) if drawn)
-    root = next((at for at, text in enumerate(texts[:MAX_TITLES]) if _WINDOWS_ROOT.fullmatch(text)), None)
-    if root is None or any(map(_MARKS.match, texts[:root])):
-        return {}, has_branch
-    below = texts[root + 1 :]
-    is_last = bool(below) and not has_branch and table.sample.is_whole and not below[-1].startswith(" ")
-    files = below[:-1] if is_last else below
-    if not has_branch and not (below and all(re.match(r" {4}\S", text) for text in files)):
-        return {}, False
-    return dict([*lines[:root], *(lines[-1:] if is_last else ())]), True
+    lines = [(number, str(cells[0])) for number, cells, reason, *_ in table.sample.rows if reason is None]
+    branches = (at for at, (_, text) in enumerate(lines) if (drawn := _WINDOWS.match(text)) and drawn[2])
+    first = next(branches, None)
+    root = next((at for at, (_, text) in enumerate(lines[:first]) if _WINDOWS_ROOT.fullmatch(text)), 0)
+    return ({}, False) if first is None else (dict(lines[:root]), True)
 
 
 def _without_branches(rows: Iterable[TableRow]) -> Iterator[TableRow]:
@@ -323,26 +299,26 @@ def _without_branches(rows: Iterable[TableRow]) -> Iterator[TableRow]:
 
 
 def _are_in_order(values: Sequence[str]) -> bool:
-    """Whether numbers with gaps, such as 10, 20 and 30, go up by one of them at a time, and down again."""
+    """Whether numbers with gaps, such as 10, 20 and 30, go up by one of them at a time, and down again: rows that are
+    sorted by their depths do not say what they are below, unless each but the last depth has one row.
+    """
     found = [int(whole[1]) for whole in map(_WHOLE.fullmatch, values) if whole]
     numbers = sorted({*found})
     if len(found) < len(values) or not 1 < len(numbers) <= MAX_SEGMENTS or found[0] != numbers[0]:
         return False
     steps = [numbers.index(after) - numbers.index(before) for before, after in pairwise(found)]
-    return max(steps) == 1 and min(steps) < 0
+    return max(steps) == 1 and (min(steps) < 0 or found.index(numbers[-1]) == len(numbers) - 1)
 
 
 def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> None:
-    """Raise Doubt for texts, in the order of the file, that are indented or have a mark of their depth, as many have
-    and the first not; of cells that a sheet shows indented two are enough.
+    """Raise Doubt for texts, in the order of the file, of which many are indented or have a mark of their depth, some
+    a longer one than the first; of cells that a sheet shows indented two are enough.
     """
     given = [*filter(str.strip, texts)]
-    common = min((len(text) - len(text.lstrip()) for text in given), default=0)
-    marks = [_MARKS.match(text, common) for text in given]
-    found = [text[common:] for text, mark in zip(given, marks, strict=True) if mark]
-    are_unlike = len(found) == len(given) and len({len(mark[0]) for mark in marks if mark}) > 1
-    has_many = bool(found) and len(found) >= 0.3 * len(given) and (are_unlike or marks[0] is None)
-    if sum(text.startswith(INDENT) for text in found) > 1 or has_many:
+    depths = [len(mark[0]) if (mark := _MARKS.match(text)) else 0 for text in given]
+    found = [text for text, depth in zip(given, depths, strict=True) if depth > min(depths)]
+    has_many = bool(found) and sum(map(bool, depths)) >= 0.3 * len(given) and depths[0] == min(depths)
+    if has_many or sum(text.startswith(INDENT) for text in found) > 1:
         seen = "is indented" if found[0].startswith(INDENT) else "begins with blanks or signs that may show its depth"
         shown = shorten(found[0].lstrip(INDENT))
         raise shape_doubt(f"{place} is an outline: {shown!r} {seen}, and all would become siblings", options)

@@ -1,7 +1,7 @@
 """Taxonomies: a path such as `A > B > C` on each line of a text, perhaps with an id before it."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
@@ -13,7 +13,6 @@ from store.transfer.shapes.shape import RowOptions, Shape
 
 _ID = re.compile(r"(?=\S*(?:\d|://))(\S+)(?:\s*\t\s*|\s+[-:|]\s+)")  # a text with a digit, or a URI
 _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
-_OBJECT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d+ \S")  # as aws s3 ls lists it
 _ITEM = re.compile(r"[-*+]\s+\S|\d+[.)]\s+\S")  # of a list
 _BLANKS = " \t\x0b\x0c"
 
@@ -65,7 +64,6 @@ class Taxonomy(Shape):
         has_paths = any(" > " in text for _, text in lines)
         if not has_paths and Guess.SHAPE not in taken:
             self._refuse_outline()
-            self._refuse_list([text for _, text in lines])
         found = [(row, match[1], text[match.end() :]) for row, text in lines if (match := _ID.match(text))]
         places: dict[str, tuple[int, str]] = {}  # of each id the first row, and its path
         repeated = (
@@ -98,34 +96,19 @@ class Taxonomy(Shape):
         return not reason if has_ids else None
 
     def _refuse_outline(self) -> None:
-        """Raise Doubt for a line that is indented below one that is not, or has more # before it, or a list below #."""
-        top = ""
+        """Raise Doubt for a line that is indented more than the first one, or is a heading or an item below #."""
+        first = ""
         for number, cells, *_ in self.table.rows():
             line = str(cells[0])
-            is_deeper = line.startswith((" ", "\t")) or (
-                top.startswith("# ") and (line.startswith("## ") or bool(_ITEM.match(line)))
-            )
-            if top and is_deeper:
+            first = first or line
+            is_deeper = len(line) - len(line.lstrip(_BLANKS)) > len(first) - len(first.lstrip(_BLANKS))
+            if is_deeper or (first.startswith("# ") and (line.startswith("## ") or _ITEM.match(line))):
                 raise Doubt(
                     Guess.SHAPE,
                     f"{self.table.name} is an outline: row {number} is indented, or has a mark of its depth, and each "
                     "line would be a root, or a comment",
                     ("--tree-by", "indent"),
                 )
-            top = top or (line if not is_deeper and not line.startswith("##") else "")
-
-    def _refuse_list(self, lines: Sequence[str]) -> None:
-        """Raise Doubt for a list of objects in a store with dates and sizes, and of folders one after another."""
-        folders = {line[:-1] for line in lines if line.endswith(":")}
-        seen = other = ""
-        if 2 * sum(map(bool, map(_OBJECT.match, lines))) > len(lines):
-            seen = "lists keys of objects with their dates and sizes, as aws s3 ls does"
-            other = "keep the keys alone: sed -E 's/^[^ ]+ +[^ ]+ +[0-9]+ //' FILE > KEYS.txt"
-        elif any("/" in one and one.rpartition("/")[0] in folders for one in folders):
-            seen = "lists folders one after another, as ls -R does"
-            other = "write a path on each line, as find FOLDER > PATHS.txt does"
-        if seen:
-            raise Doubt(Guess.SHAPE, f"{self.table.name} {seen}", other=other)
 
 
 def _level(hierarchy: Hierarchy) -> str:
