@@ -18,6 +18,9 @@ _UNREAD = frozenset(
 )
 _KINDS = {
     "XML or HTML": re.compile(r"\s*(?:<\?xml|<!doctype|<!--|<[a-z][\w:.-]*(?:\s[^<>]*)?>(?=.*</))", re.I | re.S),
+    "Turtle": re.compile(r"\s*(?:#.*\n\s*)*@(?:prefix|base)\s", re.I),
+    "YAML": re.compile(r"%YAML|---\s*\n(?:#.*\n)*[\w -]+:(?:\s|$)"),
+    "PDF": re.compile("%PDF-"),
     "SQL": re.compile(r"\s*(?:--.*\n\s*)*(?:create\s+table\s.*\(|insert\s+into\s\S+\s*(?:\(|values|select))", re.I),
 }
 _CONTROL = re.compile("[\0-\x08\x0e-\x1a]")

@@ -1,7 +1,7 @@
 """Taxonomies: a path such as `A > B > C` on each line of a text, perhaps with an id before it."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
@@ -9,9 +9,11 @@ from store.model.records import checked_id
 from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Table, TableRow
 from store.transfer.rows import Part, Rejection, Row, TextRows
+from store.transfer.shapes.doubts import shape_doubt
 from store.transfer.shapes.shape import RowOptions, Shape
 
 _ID = re.compile(r"(?=\S*(?:\d|://))(\S+)(?:\s*\t\s*|\s+[-:|]\s+)")  # a text with a digit, or a URI
+_OBJECT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d+ \S")
 _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 _ITEM = re.compile(r"[-*+]\s+\S|\d+[.)]\s+\S")  # of a list
 _BLANKS = " \t\x0b\x0c"
@@ -63,6 +65,7 @@ class Taxonomy(Shape):
         lines = [(number, line) for number, line, reason in self._lines(self.table.rows()) if not reason]
         has_paths = any(" > " in text for _, text in lines)
         if not has_paths and Guess.SHAPE not in taken:
+            self._refuse_list([text for _, text in lines])
             self._refuse_outline()
         found = [(row, match[1], text[match.end() :]) for row, text in lines if (match := _ID.match(text))]
         places: dict[str, tuple[int, str]] = {}  # of each id the first row, and its path
@@ -94,6 +97,16 @@ class Taxonomy(Shape):
         if reason and Guess.IDS not in taken:
             raise Doubt(Guess.IDS, reason)
         return not reason if has_ids else None
+
+    def _refuse_list(self, lines: Sequence[str]) -> None:
+        """Raise Doubt for a list of objects in a store with dates and sizes, and of folders one after another."""
+        folders = {line[:-1] for line in lines if line.endswith(":")}
+        if 2 * sum(map(bool, map(_OBJECT.match, lines))) > len(lines):
+            seen = f"{self.table.name} lists keys of objects with their dates and sizes, as aws s3 ls does"
+            raise shape_doubt(seen, other="write a file of the keys alone")
+        if any("/" in one and one.rpartition("/")[0] in folders for one in folders):
+            seen = f"{self.table.name} lists folders one after another, as ls -R does"
+            raise shape_doubt(seen, other="write a path on each line, as find FOLDER > PATHS.txt does")
 
     def _refuse_outline(self) -> None:
         """Raise Doubt for a line that is indented more than the first one, or is a heading or an item below #."""
