@@ -111,7 +111,7 @@ def readings(given: Given, doubt: Doubt, trial: Trial) -> tuple[list[Reading], s
                 continue
             has_passed = has_passed or bool(found)
             yield from found
-        others = iter(() if has_passed else doubt.others)
+        others = iter(() if has_passed or not doubt.readings else doubt.others)
         yield from next(filter(None, ([*follow(given, other)] for other in others)), [])
 
     found: dict[tuple[str, ...], Reading] = {}

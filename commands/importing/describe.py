@@ -84,6 +84,8 @@ def tree_of_sample(given: Given, shape: Shape) -> list[str]:
         if tree.unlike:
             raise Doubt(Guess.SHAPE, tree.unlike, ("--fold-case", "id"))
     rejected = check_sample(plan, name, tree.rows() if tree else shape.first)
+    if rejected and given.steps and 10 * len(plan.rejections) > plan.rows:  # advice has to fit nearly all rows
+        raise Doubt(Guess.SHAPE, rejected.rstrip("."))
     notes = [f"  {sentence}" for sentence in (*(tree.sentences if tree else ()), rejected) if sentence]
     of_part = f" of the first {plan.rows:,} rows" if plan.rows >= DESCRIBED_ROWS else ""
     return [*preview(plan, of_part), *notes]

@@ -8,7 +8,7 @@ their ends, as `71000000 71100000`, and a check character behind, as `71000000-8
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import gcd
 
@@ -69,6 +69,24 @@ def code_parents(codes: Collection[str], split: str = "") -> tuple[dict[str, str
     return parents, [
         code for code, own in sizes.items() if any(sizes.get(parents.get(code, ""), 0) < one < own for one in used)
     ]
+
+
+def section_parents(codes: Sequence[str], parents: Mapping[str, str]) -> dict[str, str]:
+    """The roots that follow a single letter, each with this: in statistics the divisions of a section, as `01` of `A`.
+
+    None where letters have codes below them, or do not stand before their divisions in the order of the file.
+    """
+    letters = {code for code in codes if len(code) == 1 and code.isalpha()} - {*parents}
+    found: dict[str, str] = {}
+    above = ""
+    for code in codes if codes and codes[0] in letters and letters.isdisjoint(parents.values()) else ():
+        if code in letters:
+            above = code
+        elif code not in parents:
+            if not code[0].isdecimal():
+                return {}
+            found[code] = above
+    return found if len({*found.values()}) > 1 and 2 * len({*found.values()}) >= len(letters) else {}
 
 
 def _spans(codes: Collection[str]) -> Mapping[str, tuple[str, str]]:

@@ -61,19 +61,21 @@ class Look:
 
     def _name(self, columns: Sequence[tuple[str, Sequence[str]]], own_id: str | None) -> str:
         """The column of names among others with their values, by its name first; empty where that of ids has them."""
-        texts = [(_rank(name), 10 * len({*own}) < 9 * len(own), name) for name, own in columns if are_words(own)]
+        texts = [(_rank(name, own), 10 * len({*own}) < 9 * len(own), name) for name, own in columns if are_words(own)]
         rank, _, name = min(texts, key=lambda one: one[:2], default=(3, False, ""))
         if own_id and rank and are_words(ids := [*filter(None, self.sample.column(own_id))]):
             is_code = bool(_NO_WORDS.search(fold(own_id))) or 2 * sum(map(_is_name, ids)) < len(ids)
-            if rank == 3 or not is_code or _rank(own_id) < 2:
+            if rank >= 3 or not is_code or _rank(own_id) < 2:
                 return ""
         return name
 
 
-def _rank(column: str) -> int:
-    """How likely a column is that of names, by its own name; 0 is the likeliest."""
-    folded = fold(column)
-    return 0 if folded == "name" else 3 if _NO_NAMES.search(folded) else 1 if NAMES.search(folded) else 2
+def _rank(column: str, values: Sequence[str] = ()) -> int:
+    """How likely a column is that of names, by its own name and whether half of the values are different; 0 is the
+    likeliest.
+    """
+    folded, few = fold(column), 2 * (2 * len({*values}) <= len(values) > 2)
+    return 0 if folded == "name" else 3 if _NO_NAMES.search(folded) else few + (1 if NAMES.search(folded) else 2)
 
 
 def _is_name(text: str) -> bool:
@@ -81,9 +83,9 @@ def _is_name(text: str) -> bool:
     return "@" not in text and (" " in text or not text.isascii() or is_word)
 
 
-def shape_doubt(seen: str, *readings: Sequence[str], other: str = "write a file of paths") -> Doubt:
+def shape_doubt(seen: str, *readings: Sequence[str], other: str = "") -> Doubt:
     """The doubt of a shape that was seen, with the options of each way to read it, and another way out."""
-    return Doubt(Guess.SHAPE, seen, *readings, other=other)
+    return Doubt(Guess.SHAPE, seen, *readings, other=other or ("" if any(readings) else "write a file of paths"))
 
 
 def nested_level(hierarchy: Hierarchy) -> Level | None:

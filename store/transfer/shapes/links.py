@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from operator import eq, itemgetter
 from typing import ClassVar
 
 from store.errors import BadInput, shorten
@@ -15,7 +16,7 @@ from store.transfer.rows import Rejection, Row
 from store.transfer.shapes.codes import BY_POSITION, see_codes
 from store.transfer.shapes.doubts import HEADER_WORDS, NUMBER, Look, are_words, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
-from store.transfer.shapes.parent_tree import NO_PARENT, ParentTree, link_of, node_id_of
+from store.transfer.shapes.parent_tree import NO_PARENT, ParentTree, last_part, link_of, node_id_of
 from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
 
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
@@ -26,6 +27,9 @@ _PARENTS = re.compile(
     "padre|madre|genitore|rodzic|nadrzęd|родител|батьк|вышестоящ|上级|上級|上位|父|親|상위|부모"
 )
 _NO_PARENTS = re.compile(r"^(is|has)(?!a$|part|subclass)|(level|lvl|depth|count|type|status|sort|order|rank|flag|age)$")
+_OTHER_LINKS = re.compile(  # to nodes that are no parents
+    "predecessor|successor|depend|block|prerequisite|previous|^(prev|next)|related|duplicate|replace|vorgänger|nachfolger"
+)
 _NUMBERS = re.compile(  # folded names of columns whose numbers may be ids by chance
     "level|tiefe|ebene|niveau|nivel|stufe|active|aktiv|enabled|visible|deleted|hidden|sort|order|reihenfolge|position|"
     "^(pos|seq|day|floor)|rank|index|prio|rating|score|stars|points|year|jahr|month|qty|quantity|amount|stock|anzahl|"
@@ -55,6 +59,7 @@ class LinkedRows(Shape):
             hierarchy, self.read, self._cells.node, by_codes=bool(self._codes), by_intervals="left" in self._parts,
             by_names=bool(self._parent) and not named, own_ids=own_ids, has_levels="level" in tree.parts,
             fold=bool(self.options.case_insensitive), parents=self._parent, split=split,
+            skips=bool(options.skip.values),
         )  # fmt: skip
 
     def own_of(self, cells: Sequence[object]) -> str:
@@ -99,13 +104,15 @@ class Links(LinkedRows):
 
     @classmethod
     def see_table(cls, look: Look) -> None:
-        if found := _parent_column(look.sample, look.rows, look.keys):
-            parent, own = found
+        found = _parent_columns(look.sample, look.rows, look.keys)
+        for parent, own in found[:1]:
             raise shape_doubt(
                 f'{look.source} is a tree by parent ids: column "{shorten(parent)}" has values of "{shorten(own)}" of '
                 "other rows",
-                look.tree_by(id=own, parent=parent),
+                *[look.tree_by(id=own, parent=parent) for parent, own in found],
             )
+        if unlike := _unlike_parents(look.sample):
+            raise shape_doubt(f"{look.source} is a tree by parent ids: {unlike}", other="write them alike")
 
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
@@ -122,10 +129,29 @@ class Links(LinkedRows):
             see_codes(source, {code.partition(" ")[0] for code in codes})
 
 
-def _parent_column(
+def _unlike_parents(sample: Sample) -> str:
+    """What is said of a column that is named like one of parents, and has what ids end with, or begins otherwise, as
+    `class:01` and `01`; empty in other tables.
+    """
+    for parent, values in zip(sample.header, sample.columns, strict=False):
+        given = [value for value in values if value.casefold() not in NO_PARENT]
+        if not given or not _is_parent(fold(parent)):
+            continue
+        for own, ids in zip(sample.header, sample.columns, strict=False):
+            known = {*ids} - {""}
+            ends = known | {last_part(one) for one in known}
+            found = [value for value in given if value not in known and (value in ends or last_part(value) in known)]
+            if own != parent and len(known) >= 0.95 * len(ids) and 2 * len(found) >= len(given):
+                said = f'column "{shorten(parent)}" has "{shorten(found[0])}", and ids in'
+                return f'{said} "{shorten(own)}" are written otherwise'
+    return ""
+
+
+def _parent_columns(
     sample: Sample, rows: Callable[[], Iterator[Sequence[str]]], levels: Collection[str]
-) -> tuple[str, str] | None:
-    """The column by which rows refer to their parents, and that of their ids, by their values; None in other tables.
+) -> list[tuple[str, str]]:
+    """The column by which rows refer to their parents, with each that may have their ids, by their values; first one in
+    which no row refers to itself.
 
     Two columns of `levels` refer to each other in any table of cities that are states, so only a name tells them. Where
     several columns are levels, these are the tree, and any other column may have numbers that are ids, too. Of several
@@ -135,7 +161,7 @@ def _parent_column(
     """
     header, columns = sample.header, sample.columns
     names = [*map(fold, header)]
-    are_named = [bool(_PARENTS.search(name)) and not _NO_PARENTS.search(name) for name in names]
+    are_named = [*map(_is_parent, names)]
     is_number = [bool(_NUMBERS.search(name) or _NO_PARENTS.search(name)) for name in names]
     found: list[tuple[bool, int, bool, bool, int, int, bool]] = []
     for own, ids in enumerate(columns):
@@ -146,6 +172,7 @@ def _parent_column(
         is_sparse = any(not one.isdecimal() or float(one) > 2 * len(known) for one in known)  # none is met by chance
         for parent, values in enumerate(columns):
             is_possible = is_unique and len(levels) < 2 and (is_sparse or not is_number[parent])
+            is_possible = is_possible and not _OTHER_LINKS.search(names[parent])
             if parent == own or not (are_named[parent] or is_possible):
                 continue
             references = [value for one, value in zip(ids, values, strict=True) if value in known and value != one]
@@ -157,12 +184,21 @@ def _parent_column(
             if is_enough:
                 count = -len({*references})
                 found.append((not are_named[parent], count, not is_unique, has_words, own, parent, is_sparse))
+    trees: list[tuple[bool, str, str]] = []
     for is_other, _, _, _, own, parent, is_sparse in sorted(found)[:MAX_CANDIDATES]:
+        if trees and (header[parent] != trees[0][1] or is_number[own]):
+            continue
         found_rows = (row for row in islice(rows(), MAX_ROWS) if len(row) > max(own, parent))
         pairs = ((row[own].strip(), row[parent].strip()) for row in found_rows)
         if _is_tree(pairs, is_named=not is_other, is_id=fold(header[own]) in HEADER_WORDS, is_sparse=is_sparse):
-            return header[parent], header[own]
-    return None
+            refers_to_itself = any(map(eq, columns[own], columns[parent]))
+            trees.append((refers_to_itself, header[parent], header[own]))
+    return [(parent, own) for _, parent, own in sorted(trees, key=itemgetter(0))]
+
+
+def _is_parent(name: str) -> bool:
+    """Whether a folded name is that of a column of parents."""
+    return bool(_PARENTS.search(name)) and not _NO_PARENTS.search(name)
 
 
 def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, is_sparse: bool) -> bool:

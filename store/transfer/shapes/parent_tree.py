@@ -31,7 +31,7 @@ from store.reading import PAGE_ITEMS, tree_version
 from store.sqlite.connection import Scratch
 from store.transfer.diff import bare_id
 from store.transfer.rows import Link, Part, Rejection, Row, TextRows
-from store.transfer.shapes.codes import code_parents
+from store.transfer.shapes.codes import code_parents, section_parents
 from store.transfer.staging import path_text
 
 NO_PARENT = frozenset(("", "0", "#", "-1", "-", "null", "none", "nil", "nan", "n/a", "na", "\\n", "root"))
@@ -63,6 +63,7 @@ _WALK = (
     + "SELECT depth, link.n, key, level, node_id, p, pk, sk, cells "
     + "FROM placed CROSS JOIN link USING (n) LEFT JOIN content USING (n)"
 )
+_PARTS = re.compile(r"[\W_]+")
 _MARKS = ", ".join(f"'{mark}'" for mark in NO_PARENT)
 _NO_PARENTS = f"""
     UPDATE link SET parent = '' WHERE lower(parent) IN ({_MARKS})
@@ -96,6 +97,7 @@ class ParentTree:
     parents: str = ""
     create: bool = False
     split: str = ""  # the signs around whole parts of codes
+    skips: bool = False  # rows, which may be parents
     moving: set[Key] | None = None
     unlike: str = ""
     by_intervals: bool = False
@@ -223,8 +225,13 @@ class ParentTree:
             self._execute(f"UPDATE link SET node_id = NULL WHERE id IN ({_TWICE})")  # noqa: S608
 
     def _link_codes(self) -> None:
-        codes = [code for (code,) in self._execute("SELECT id FROM link")]
+        codes = [code for (code,) in self._execute("SELECT id FROM link ORDER BY n")]
         parents, jumps = code_parents(codes, self.split)
+        sections = section_parents(codes, parents)
+        if sections:
+            first = _shown(next(iter(sections)))
+            self.sentences.append(f"{quantity(len(sections), 'code')} below the letter before them, such as {first}.")
+            parents, jumps = parents | sections, [code for code in jumps if code not in sections]
         if codes and not parents:
             raise BadInput(
                 f"No code begins with another one, such as {_shown(codes[0])}; prefix= is a column of codes."
@@ -333,6 +340,8 @@ class ParentTree:
         """Why parents that no row has are not created: a row has them in another spelling, or they are several."""
         alike: dict[str, list[str]] = {}
         found: dict[str, str] = {}
+        parts: dict[str, str] = {}  # why a parent is not the id of a row, but ends as that does
+        ends = {last_part(parent): parent for parent in parents} | {parent: parent for parent in parents}
         for parent in parents:
             alike.setdefault(_ZEROS.sub("", parent.casefold()), []).append(parent)
         for number, own in self._execute("SELECT n, id FROM link WHERE n > 0 ORDER BY n") if parents else ():
@@ -343,6 +352,9 @@ class ParentTree:
                     self.unlike = self.unlike or f"{lacks}, but {_shown(own)} of row {number}"
                     way = "case only: --fold-case id ignores case"
                 found.setdefault(parent, f"{lacks}; {_shown(own)} of row {number} differs in {way}.")
+            if other := ends.get(own) or ends.get(last_part(own)):
+                said = f"No row has the id {_shown(other)} of its parent, but row {number} has {_shown(own)}"
+                parts.setdefault(other, f"{said}; write it alike in both columns.")
         way = "write one of them, or a row for each" if self.by_names else "write one of them"
         for parent in {*parents} - found.keys():
             several = [*filter(None, _SIGNS.split(parent))]
@@ -350,7 +362,7 @@ class ParentTree:
             if len(several) > 1 and (all(known) or (any(known) and re.search("[;|]", parent))):
                 names = f"{len(several)} parents, {' and '.join(map(_shown, several[:SHOWN_ROWS]))}"
                 found[parent] = f'Column "{self.parents}" has {names}, and a node has one place; {way}.'
-        return found
+        return {**parts, **found} if 2 * len(parts) >= len(parents) else found
 
     def _make_keys_unique(self) -> None:
         """Add their ids to equal keys of siblings, but not to that which was there, else to the first."""
@@ -482,6 +494,8 @@ class ParentTree:
             if above is None:
                 null = shell_words(["--null", f"{self.parents}={parent}"])
                 ways = f"--create-parents makes it a root, {null} takes it for none"
+                if self.skips:
+                    ways = f"--skip may have left it out. {ways}"
                 if self.by_names and self._has_nodes:  # of which several may have the name
                     ways = "import it with the row of its parent"
                 reason = f"No row has the id {_shown(parent)} of its parent; {ways}."
@@ -497,6 +511,11 @@ def level_below(hierarchy: Hierarchy, above: str | None) -> tuple[str, str]:
     if not levels:
         return "", f"{place} nothing may stand."
     return "", f"{place} there may be {' or '.join(levels)}; level=COLUMN of --tree-by names the column of levels."
+
+
+def last_part(text: str) -> str:
+    """What is behind the last sign of an id, such as 01 of `AL-01`."""
+    return _PARTS.split(text)[-1]
 
 
 def node_id_of(text: str) -> str:
