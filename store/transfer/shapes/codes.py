@@ -216,7 +216,9 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     if len(keys) < ENOUGH_ROWS or max(map(len, keys)) > MAX_CODE:
         return None
     codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
-    are_codes = len(codes) >= 0.5 * len(keys) and not _are_consecutive([*_without_check(codes).values()])
+    sections = {_NUMBER_AT_END.sub("", code) for code in codes}
+    are_numbers = _are_consecutive([*_without_check(codes).values()]) and sections.isdisjoint(keys)
+    are_codes = len(codes) >= 0.5 * len(keys) and not are_numbers
     if not are_codes:
         ends = ((key, end) for key in keys for end in range(1, len(key)) if _SEPARATOR.match(key, end))
         known = {*keys}

@@ -16,7 +16,7 @@ from store.transfer.rows import Rejection, Row
 from store.transfer.shapes.codes import BY_POSITION, see_codes
 from store.transfer.shapes.doubts import HEADER_WORDS, NUMBER, Look, are_words, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
-from store.transfer.shapes.parent_tree import NO_PARENT, ParentTree, last_part, link_of, node_id_of
+from store.transfer.shapes.parent_tree import NO_PARENT, ParentTree, endings, link_of, node_id_of
 from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
 
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
@@ -139,8 +139,9 @@ def _unlike_parents(sample: Sample) -> str:
             continue
         for own, ids in zip(sample.header, sample.columns, strict=False):
             known = {*ids} - {""}
-            ends = known | {last_part(one) for one in known}
-            found = [value for value in given if value not in known and (value in ends or last_part(value) in known)]
+            ends = {end for one in known for end in endings(one)}
+            found = [value for value in given if value in ends or not known.isdisjoint(endings(value))]
+            found = [value for value in found if value not in known]
             if own != parent and len(known) >= 0.95 * len(ids) and 2 * len(found) >= len(given):
                 said = f'column "{shorten(parent)}" has "{shorten(found[0])}", and ids in'
                 return f'{said} "{shorten(own)}" are written otherwise'

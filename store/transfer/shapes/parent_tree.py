@@ -341,7 +341,7 @@ class ParentTree:
         alike: dict[str, list[str]] = {}
         found: dict[str, str] = {}
         parts: dict[str, str] = {}  # why a parent is not the id of a row, but ends as that does
-        ends = {last_part(parent): parent for parent in parents} | {parent: parent for parent in parents}
+        ends = {end: parent for parent in parents for end in (*endings(parent), parent)}
         for parent in parents:
             alike.setdefault(_ZEROS.sub("", parent.casefold()), []).append(parent)
         for number, own in self._execute("SELECT n, id FROM link WHERE n > 0 ORDER BY n") if parents else ():
@@ -352,7 +352,7 @@ class ParentTree:
                     self.unlike = self.unlike or f"{lacks}, but {_shown(own)} of row {number}"
                     way = "case only: --fold-case id ignores case"
                 found.setdefault(parent, f"{lacks}; {_shown(own)} of row {number} differs in {way}.")
-            if other := ends.get(own) or ends.get(last_part(own)):
+            if other := next(filter(None, map(ends.get, (own, *endings(own)))), ""):
                 said = f"No row has the id {_shown(other)} of its parent, but row {number} has {_shown(own)}"
                 parts.setdefault(other, f"{said}; write it alike in both columns.")
         way = "write one of them, or a row for each" if self.by_names else "write one of them"
@@ -513,9 +513,9 @@ def level_below(hierarchy: Hierarchy, above: str | None) -> tuple[str, str]:
     return "", f"{place} there may be {' or '.join(levels)}; level=COLUMN of --tree-by names the column of levels."
 
 
-def last_part(text: str) -> str:
-    """What is behind the last sign of an id, such as 01 of `AL-01`."""
-    return _PARTS.split(text)[-1]
+def endings(text: str) -> list[str]:
+    """What is behind each sign in an id, such as 01.1 and 1 in `class:01.1`."""
+    return [text[sign.end() :] for sign in _PARTS.finditer(text)]
 
 
 def node_id_of(text: str) -> str:
