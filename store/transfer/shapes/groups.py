@@ -30,6 +30,7 @@ def check_groups(shape: Shape, look: Look) -> None:
             words = ["--null", f"{column}={min(ditto)}", "--fill-down", column]
             seen = f"{place} has {shorten(min(ditto))} as a key, which may mean the value above, or none"
             raise shape_doubt(seen, words, words[:2])
+    _check_zeros(shape, look)
     blank = [column for column in keys[:-1] if column not in filled]
     if blank and is_staircase([sample.column(column) for column in keys]):
         seen = "have a value each in rows of their own, below those of the columns before"
@@ -46,6 +47,20 @@ def check_groups(shape: Shape, look: Look) -> None:
             f'"{shorten(below)}" stands below the row of "{shorten(above)}", and would skip this level',
             ["--fill-down", column],
         )
+
+
+def _check_zeros(shape: Shape, look: Look) -> None:
+    """Raise Doubt for zeros in place of codes where a row has zeros in all columns to the right, too."""
+    columns, zeros = {column: look.sample.column(column) for column in look.keys[1:]}, dict[str, str]()
+    for column, own in columns.items():
+        codes = {*own} - {""}
+        found = {code for code in codes if not code.strip("0")} - shape.given.cells.nulls_in(column)
+        if len(found) == 1 < len(codes) and all(map(str.isdecimal, codes)):
+            zeros[column] = min(found)
+    rows = zip(*(map(("", zeros.get(column)).count, own) for column, own in columns.items()), strict=True)
+    if all([*row] == sorted(row) for row in rows) and len("".join(zeros.values())) > 1:
+        seen = f"{look.source} has zeros in {' and '.join(map(shorten, zeros))} where a row has no code of this level"
+        raise shape_doubt(seen, [word for pair in zeros.items() for word in ("--null", "=".join(pair))])
 
 
 def _first_of_group(

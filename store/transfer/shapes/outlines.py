@@ -11,6 +11,7 @@ from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS
 from store.transfer.formats.cells import fold, text_of, typed_text
+from store.transfer.formats.source import Guess
 from store.transfer.formats.table import INDENT, Table, TableRow
 from store.transfer.rows import Rejection, Row, TextRows
 from store.transfer.shapes.doubts import Look, shape_doubt
@@ -38,6 +39,8 @@ _NO_MARK = "it has no mark, and others have one; remove it, or write a mark such
 _WHOLE = re.compile(r"(\d{1,4})(?:[.,]0+)?")  # a depth, perhaps as 1.0
 _TEXT = re.compile(r"(\s*)(.*)", re.DOTALL)
 _MARKS = re.compile(r"\s+\S|[-+*.>–—•·│├└─┬| \xa0]+\s*[^\W\d]")  # of the depth of a line in an outline
+_TOTAL = re.compile(r"(?:total|summe|итого|всего)(?: of| for)? (.+)|(.+?),? (?:total|gesamt)", re.IGNORECASE)
+_SIGNS = "-*+•·–—>#├└┣┗╰─━│┃|`\\ \xa0"  # before texts
 _DEPTH = re.compile("1?[0-9]")
 _DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
 
@@ -171,6 +174,8 @@ class Outline(Shape):
             lines = ", ".join(f'row {number} "{shorten(text)}"' for number, text in self._left_out.items())
             said = f"{quantity(len(self._left_out), 'line')} beside the tree left out: {lines}."
             self.guesses = [*self.guesses, said]
+        if Guess.SHAPE not in options.taken:
+            _see_totals(table)
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its line of JSON."""
@@ -286,6 +291,17 @@ def _frame(table: Table) -> tuple[dict[int, str], bool]:
     first = next(branches, None)
     root = next((at for at, (_, text) in enumerate(lines[:first]) if _WINDOWS_ROOT.fullmatch(text)), 0)
     return ({}, False) if first is None else (dict(lines[:root]), True)
+
+
+def _see_totals(table: Table) -> None:
+    """Raise Doubt for rows of totals, which have that word with the text of another row."""
+    for column in table.sample.columns:
+        texts = [cell.lstrip(_SIGNS) for cell in column]
+        known = {*texts}
+        found = [text for text in texts if (total := _TOTAL.fullmatch(text)) and known & {*total.groups()}]
+        if len(found) > 1:
+            seen = f'{table.name} has rows of totals, such as "{shorten(found[0])}", which would become nodes'
+            raise shape_doubt(seen, other="remove these rows, which have totals")
 
 
 def _without_branches(rows: Iterable[TableRow]) -> Iterator[TableRow]:
