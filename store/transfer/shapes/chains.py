@@ -22,7 +22,8 @@ _NO_LEVELS = re.compile(
     "^tax(?!on)|steuer"
 )
 _LEVELS = re.compile(
-    "level|lvl|tier|ebene|stufe|nivel|livello|poziom|уров|рів|(?<!lo|li)cat|class|group|depart|depth|niveau|^l$|层|级"
+    "level|lvl|tier|ebene|stufe|nivel|livello|poziom|уров|рів|(?<!lo|li)cat|kateg|катег|[ck]lass|gr[ou]+p|depart|abteil|"
+    "niveau|depth|^l$|层|级"
 )
 _FLAGS = frozenset(("", "t", "f", "y", "n", "x", "j", "0", "1", "yes", "no", "true", "false", "ja", "nein"))
 _CODE = re.compile(r"[A-Z\d][A-Z\d._/:-]*")
@@ -92,15 +93,19 @@ class Chains:
                 series[self.series[at]].append(at)
         ways = [*series.values(), sorted(at for columns in series.values() for at in columns)]
         codes = [at for at, column in enumerate(self._columns) if "" in column and _is_code("".join(column))]
-        found = [at for at in self.values if 2 * self.sizes[at] > len(self.values[at]) and "" not in self.values[at]]
-        if found and codes:
+        titles = [
+            at for at, column in enumerate(self._columns) if at in self.values or "descri" in self.names[at]
+            if "" not in column and 2 * len({*column}) > len(column)
+        ]  # fmt: skip
+        if titles and len(codes) > 1:
             roots: Iterator[str] = accumulate(self._columns[codes[0]], lambda above, own: own or above)
             pairs = zip(map(max, *(self._columns[at] for at in codes)), roots, strict=True)
             if all(root.isalpha() or code.startswith(root.rstrip("0-./")) for code, root in pairs):  # unlike amounts
                 ways.insert(0, codes)
         stairs = next((way for way in ways if is_staircase([self._columns[at] for at in way])), [])
-        if found and codes and stairs == codes:
-            self.title = self.header[max(found, key=lambda at: (bool(NAMES.search(self.names[at])), self.sizes[at]))]
+        if titles and stairs and stairs == codes:
+            titles.sort(key=lambda at: (not NAMES.search(self.names[at]), at not in self.values))
+            self.title = self.header[titles[0]]
         return stairs
 
     def _numbered(self) -> list[int]:
@@ -186,7 +191,8 @@ def is_staircase(columns: Sequence[Sequence[str]]) -> bool:
 
 def has_pairs(sample: Sample) -> bool:
     """Whether each row, but for titles above, has a code and its name, one column further right for each depth."""
-    rows = [row for row in zip(*sample.columns, strict=True) if len(row) - row.count("") > 1]
+    texts = ([*map(str.strip, row)] for row in sample.texts)  # also right of the header
+    rows = [row for row in texts if len(row) - row.count("") > 1]
     firsts = [(row, next(at for at, cell in enumerate(row) if cell)) for row in rows]
     pairs = [at for row, at in firsts if _is_code(row[at]) and row[at + 1] and not _is_code(row[at + 1])]
     is_shifted = not {at + 1 for at in pairs}.isdisjoint(pairs)

@@ -174,8 +174,12 @@ class Outline(Shape):
             lines = ", ".join(f'row {number} "{shorten(text)}"' for number, text in self._left_out.items())
             said = f"{quantity(len(self._left_out), 'line')} beside the tree left out: {lines}."
             self.guesses = [*self.guesses, said]
-        if Guess.SHAPE not in options.taken:
-            _see_totals(table)
+        for column in table.sample.columns if Guess.SHAPE not in options.taken else ():
+            texts = [cell.lstrip(_SIGNS) for cell in column]
+            totals = [text for text in texts if (own := _TOTAL.fullmatch(text)) and {*own.groups()} & {*texts}]
+            if len(totals) > 1:
+                seen = f'{table.name} has rows of totals, such as "{shorten(totals[0])}", which would become nodes'
+                raise shape_doubt(seen, other="remove these rows, which have totals")
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its line of JSON."""
@@ -291,17 +295,6 @@ def _frame(table: Table) -> tuple[dict[int, str], bool]:
     first = next(branches, None)
     root = next((at for at, (_, text) in enumerate(lines[:first]) if _WINDOWS_ROOT.fullmatch(text)), 0)
     return ({}, False) if first is None else (dict(lines[:root]), True)
-
-
-def _see_totals(table: Table) -> None:
-    """Raise Doubt for rows of totals, which have that word with the text of another row."""
-    for column in table.sample.columns:
-        texts = [cell.lstrip(_SIGNS) for cell in column]
-        known = {*texts}
-        found = [text for text in texts if (total := _TOTAL.fullmatch(text)) and known & {*total.groups()}]
-        if len(found) > 1:
-            seen = f'{table.name} has rows of totals, such as "{shorten(found[0])}", which would become nodes'
-            raise shape_doubt(seen, other="remove these rows, which have totals")
 
 
 def _without_branches(rows: Iterable[TableRow]) -> Iterator[TableRow]:
