@@ -45,6 +45,8 @@ class Given:
         """The words that readings have added to the parameters before, and the options that they replace."""
         names = {str(option.name): option.opts[0] for option in self._options}
         gone = [word for name, word in names.items() if before.params[name] and not self.params[name]]
+        levels = self.params["levels"]
+        gone += [shell_words(["--level", one]) for one in before.params["levels"] or [] if levels and one not in levels]
         words = shell_words([word for _, words in self.steps for word in words])
         return f"{words} in place of {' and '.join(gone)}" if gone else words
 
@@ -56,6 +58,8 @@ class Given:
             name = str(option.name)
             if word == "--name" and self.params[name]:
                 continue  # it is given
+            if word == "--name" and params["levels"]:  # the column of names is no level
+                params["levels"] = [one for one in params["levels"] if one != value]
             replaced = {value, value.removesuffix(" reversed"), value.partition(" split ")[0]}  # of a column of paths
             earlier = [one for one in params[name] or [] if one not in replaced] if option.multiple else []
             params[name] = [*earlier, value] if option.multiple else int(value) if word == "--header-row" else value

@@ -4,9 +4,9 @@ staircases, in which each row has its own column alone.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from operator import eq
 
 from store.transfer.formats.cells import fold
@@ -18,9 +18,14 @@ _NO_LEVELS = re.compile(
     "descri|beschreib|notes?$|^note|comment|komment|bemerk|remark|url|link|image|photo|picture|mail|phone|types?$|typ$|"
     "status|tags?$|keyword|dat(e|um)$|^(date|time|unit|active|condition|source|size|material|ma(r|ß)ke?)$|currency|"
     "language$|colou?r|farbe$|gender|(first|last|sur|vor|nach)name|author|owner|(created|updated)(by|at)|vendor|supplier|"
-    "manufacturer|hersteller|brand|address|street|slug|sku|isbn|gtin|barcode|availab|version|priority|severity|path$"
+    "manufacturer|hersteller|brand|address|street|slug|sku|isbn|gtin|barcode|availab|version|priority|severity|path$|"
+    "^tax(?!on)|steuer"
 )
-_LEVELS = re.compile("level|lvl|tier|ebene|stufe|niveau|nivel|livello|poziom|уров|рів|cat|class|group|depth|^l$|层|级")
+_LEVELS = re.compile(
+    "level|lvl|tier|ebene|stufe|nivel|livello|poziom|уров|рів|(?<!lo|li)cat|kateg|катег|[ck]lass|gr[ou]+p|depart|abteil|"
+    "niveau|depth|^l$|层|级"
+)
+_FLAGS = frozenset(("", "t", "f", "y", "n", "x", "j", "0", "1", "yes", "no", "true", "false", "ja", "nein"))
 _CODE = re.compile(r"[A-Z\d][A-Z\d._/:-]*")
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)")
 _DIGITS = re.compile(r"\d{1,9}")
@@ -39,8 +44,9 @@ class Chains:
             at: column
             for at, (column, name) in enumerate(zip(sample.columns, self.names, strict=False))
             if name and name not in attributes and not _NO_LEVELS.search(name) and self.names.count(name) == 1
-            if any(column) and are_words([*filter(None, column)])
+            if any(column) and are_words([*filter(None, column)]) and not {*map(str.lower, column)} <= _FLAGS
         }
+        self._columns, self.title = sample.columns, ""
         self.sizes = {at: len({*column} - {""}) for at, column in self.values.items()}
         self._level = level
         self.series = {at: self._series(at) for at in self.values}
@@ -60,6 +66,9 @@ class Chains:
         if chain and not stairs:
             before = [at for at in self.values if at < min(chain) and self._is_root(at, chain[0])]
             chain = [*before, *chain, *self._leaf(chain)]
+            are_named = any(at in self.own or "#" in self.series[at] or _LEVELS.search(self.names[at]) for at in chain)
+            if not are_named and sum(self.sizes[at] < len(self.values[at]) for at in chain) < 2:
+                chain = []
         return [self.header[at] for at in chain], bool(stairs)
 
     def _series(self, at: int) -> str:
@@ -77,13 +86,27 @@ class Chains:
         return self._pairs[below, above] * 6 <= self.sizes[below] * 7
 
     def _stairs(self) -> list[int]:
-        """The columns of a staircase: those of a series, or all that have gaps."""
+        """The columns of a staircase: those of a series, or all that have gaps; and the titles of codes beside them."""
         series: defaultdict[str, list[int]] = defaultdict(list)
         for at, column in self.values.items():
             if "" in column:
                 series[self.series[at]].append(at)
         ways = [*series.values(), sorted(at for columns in series.values() for at in columns)]
-        return next((way for way in ways if is_staircase([self.values[at] for at in way])), [])
+        codes = [at for at, column in enumerate(self._columns) if "" in column and _is_code("".join(column))]
+        titles = [
+            at for at, column in enumerate(self._columns) if at in self.values or "descri" in self.names[at]
+            if "" not in column and 2 * len({*column}) > len(column)
+        ]  # fmt: skip
+        if titles and len(codes) > 1:
+            roots: Iterator[str] = accumulate(self._columns[codes[0]], lambda above, own: own or above)
+            pairs = zip(map(max, *(self._columns[at] for at in codes)), roots, strict=True)
+            if all(root.isalpha() or code.startswith(root.rstrip("0-./")) for code, root in pairs):  # unlike amounts
+                ways.insert(0, codes)
+        stairs = next((way for way in ways if is_staircase([self._columns[at] for at in way])), [])
+        if titles and stairs and stairs == codes:
+            titles.sort(key=lambda at: (not NAMES.search(self.names[at]), at not in self.values))
+            self.title = self.header[titles[0]]
+        return stairs
 
     def _numbered(self) -> list[int]:
         """The longest series of numbered names, by their numbers, whose values are below one another."""
@@ -164,3 +187,17 @@ def is_staircase(columns: Sequence[Sequence[str]]) -> bool:
     """Whether each row has a value in one of the columns alone, and the first row in the first of them."""
     rows = [*zip(*columns, strict=True)]
     return len(columns) > 1 < len(rows) and bool(rows[0][0]) and all(sum(map(bool, row)) == 1 for row in rows)
+
+
+def has_pairs(sample: Sample) -> bool:
+    """Whether each row, but for titles above, has a code and its name, one column further right for each depth."""
+    texts = ([*map(str.strip, row)] for row in sample.texts)  # also right of the header
+    rows = [row for row in texts if len(row) - row.count("") > 1]
+    firsts = [(row, next(at for at, cell in enumerate(row) if cell)) for row in rows]
+    pairs = [at for row, at in firsts if _is_code(row[at]) and row[at + 1] and not _is_code(row[at + 1])]
+    is_shifted = not {at + 1 for at in pairs}.isdisjoint(pairs)
+    return is_shifted and 5 * len(pairs) >= 4 * len(rows) and 2 * len(pairs) > len(sample.texts)
+
+
+def _is_code(text: str) -> bool:
+    return bool(_CODE.fullmatch(text)) and (len(text) < 3 or any(map(str.isdecimal, text)))

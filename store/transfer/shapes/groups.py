@@ -14,7 +14,9 @@ DITTO = frozenset(("-", "–", "〃", '"', '""', "''", "do.", "dto.", "ditto", "
 
 
 def check_groups(shape: Shape, look: Look) -> None:
-    """Raise Doubt for columns of levels whose empty cells, or ditto signs, mean the value above."""
+    """Raise Doubt for columns of levels whose empty cells, or ditto signs, mean the value above, or whose zeros at the
+    ends of rows mean no value.
+    """
     hierarchy, source, sample, keys = shape.hierarchy, look.source, look.sample, look.keys
     cells, used = shape.given.cells, shape.places()
     filled, is_given = cells.fill_down, bool(shape.given.columns.levels)
@@ -22,6 +24,7 @@ def check_groups(shape: Shape, look: Look) -> None:
         words = [word for column in merged for word in ("--fill-down", column)]
         seen = "has merged cells, and only the first of the merged ones has a value"
         raise shape_doubt(f'Column "{shorten(merged[0])}" of {source} {seen}', words)
+    zeros = dict[str, str]()
     for column in keys:
         values, place = {*sample.column(column)}, f'Column "{shorten(column)}" of {source}'
         if is_given and column == keys[-1] and values == {""}:
@@ -30,6 +33,13 @@ def check_groups(shape: Shape, look: Look) -> None:
             words = ["--null", f"{column}={min(ditto)}", "--fill-down", column]
             seen = f"{place} has {shorten(min(ditto))} as a key, which may mean the value above, or none"
             raise shape_doubt(seen, words, words[:2])
+        found = {value for value in values if value and not value.strip("0")} - cells.nulls_in(column)
+        if column != keys[0] and len(found) == 1 and len(values) > 1 and "".join(values).isdecimal():
+            zeros[column] = min(found)
+    ends = zip(*(map(("", zeros.get(column)).count, sample.column(column)) for column in keys[1:]), strict=True)
+    if len("".join(zeros.values())) > 1 and all([*row] == sorted(row) for row in ends):
+        seen = f"{source} has zeros in {' and '.join(map(shorten, zeros))} where a row has no code of this level"
+        raise shape_doubt(seen, [word for pair in zeros.items() for word in ("--null", "=".join(pair))])
     blank = [column for column in keys[:-1] if column not in filled]
     if blank and is_staircase([sample.column(column) for column in keys]):
         seen = "have a value each in rows of their own, below those of the columns before"

@@ -14,7 +14,7 @@ from store.transfer.formats.source import REASON, Guess
 from store.transfer.formats.table import Table
 from store.transfer.rows import Part, Rejection, Row
 from store.transfer.shapes.cell_paths import CellPaths, begin_with_leaf, paths_in_cells, see_paths
-from store.transfer.shapes.chains import Chains
+from store.transfer.shapes.chains import Chains, has_pairs
 from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, check_columns, columns, match_columns
 from store.transfer.shapes.doubts import Look, nested_level, shape_doubt
 from store.transfer.shapes.groups import check_groups
@@ -219,6 +219,12 @@ class Levels(Shape):
                 raise shape_doubt(f"{seen}: their ends repeat", [word for one in options for word in ("--level", one)])
 
     @classmethod
+    def see_table(cls, look: Look) -> None:
+        if has_pairs(look.sample):
+            seen = f"Each row of {look.source} has a code and its name, one column further right for each depth"
+            raise shape_doubt(seen, other="write the codes in one column and the names in another")
+
+    @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
         level = nested_level(look.hierarchy)
         if not look.keys and level and (path := paths_in_cells({*values} - {""})):
@@ -231,13 +237,15 @@ class Levels(Shape):
         if level is None:
             return
         attributes = {fold(name) for one in look.hierarchy.levels.values() for name in one.attributes}
-        chain, are_stairs = Chains(look.sample, attributes, fold(level.name)).found
+        chains = Chains(look.sample, attributes, fold(level.name))
+        chain, are_stairs = chains.found
         own = [column for column in chain if fold(level.name) in fold(column)]  # such as Subcategory
         places = [look.sample.header.index(column) for column in chain]
         is_below = places == sorted(places) and {*keys[:1]} <= {*chain[1:]}
-        if len(chain) > 1 and (not keys or len(own) > 1 or is_below):
+        if len(chain) > 1 and (not keys or len(own) > 1 or is_below or chains.title in keys):
             options = [word for column in chain for word in ("--level", f"{level.name.lower()}={column}")]
             options += [word for column in chain[:-1] if are_stairs for word in ("--fill-down", column)]
+            options += ["--name", f"{level.name.lower()}={chains.title}"] if chains.title else []
             seen = f"{look.source} has columns that are below one another: {', '.join(map(shorten, chain))}"
             raise shape_doubt(seen, options)
 

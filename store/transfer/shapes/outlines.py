@@ -11,6 +11,7 @@ from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS
 from store.transfer.formats.cells import fold, text_of, typed_text
+from store.transfer.formats.source import Guess
 from store.transfer.formats.table import INDENT, Table, TableRow
 from store.transfer.rows import Rejection, Row, TextRows
 from store.transfer.shapes.doubts import Look, shape_doubt
@@ -38,6 +39,8 @@ _NO_MARK = "it has no mark, and others have one; remove it, or write a mark such
 _WHOLE = re.compile(r"(\d{1,4})(?:[.,]0+)?")  # a depth, perhaps as 1.0
 _TEXT = re.compile(r"(\s*)(.*)", re.DOTALL)
 _MARKS = re.compile(r"\s+\S|[-+*.>–—•·│├└─┬| \xa0]+\s*[^\W\d]")  # of the depth of a line in an outline
+_TOTAL = re.compile(r"(?:total|summe|итого|всего)(?: of| for)? (.+)|(.+?),? (?:total|gesamt)", re.IGNORECASE)
+_SIGNS = "-*+•·–—>#├└┣┗╰─━│┃|`\\ \xa0"  # before texts
 _DEPTH = re.compile("1?[0-9]")
 _DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
 
@@ -171,6 +174,12 @@ class Outline(Shape):
             lines = ", ".join(f'row {number} "{shorten(text)}"' for number, text in self._left_out.items())
             said = f"{quantity(len(self._left_out), 'line')} beside the tree left out: {lines}."
             self.guesses = [*self.guesses, said]
+        for column in table.sample.columns if Guess.SHAPE not in options.taken else ():
+            texts = [cell.lstrip(_SIGNS) for cell in column]
+            totals = [text for text in texts if (own := _TOTAL.fullmatch(text)) and {*own.groups()} & {*texts}]
+            if len(totals) > 1:
+                seen = f'{table.name} has rows of totals, such as "{shorten(totals[0])}", which would become nodes'
+                raise shape_doubt(seen, other="remove these rows, which have totals")
 
     def read(self, rows: Iterable[TableRow] | None = None) -> TextRows:
         """The rows, each with its line of JSON."""
