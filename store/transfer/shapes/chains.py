@@ -155,16 +155,18 @@ class Chains:
         return is_group and self._follows(first, at)
 
     def _leaf(self, chain: Sequence[int]) -> list[int]:
-        """The column of leaves, if any: of different words in all rows, of the series or named like one, or beside the
-        chain. One whose words the chain has is only the name of its nodes.
+        """The column of leaves, if any: of different words in all rows, or below all values of the chain, of the series
+        or named like one, or beside the chain. One whose words the chain has is only the name of its nodes.
         """
         rows = [*zip(*(self.values[at] for at in chain), strict=True)]
         deepest = [next(filter(None, reversed(cells)), "") for cells in rows]
         if any(self.sizes[at] == len(rows) for at in chain):
             return []
+        beside = max(chain) + 1
         found = [
             at for at, column in self.values.items()
-            if self.sizes[at] == len(rows) and 2 * sum(map(eq, column, deepest)) <= len(rows)
+            if len({*zip(deepest, column, strict=True)} if at == beside else {*column}) == len(rows)
+            and self.sizes[at] > self.sizes[chain[-1]] and 2 * sum(map(eq, column, deepest)) <= len(rows)
         ]  # fmt: skip
         likely = [at for at in found if at in self.own or self.series[at] in {self.series[one] for one in chain}]
         if not likely and not self.own:

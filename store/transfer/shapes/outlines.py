@@ -52,13 +52,15 @@ class Indents:
     that follows them, where lists begin anew.
 
     In a text numbers such as `1.` are marks as well, in a list whose first one is 0 or 1. In Markdown a line that is
-    only a link is an item of the heading above it, and with marks no other line is a node. A tree that `is_windows` is
+    only a link is an item of the heading above it, or a root where a rule stands between; with marks no other line is
+    a node. A tree that `is_windows` is
     drawn by its command tree: four characters are a depth, and files have blanks before them.
     """
 
     is_text: bool = False
     is_markdown: bool = False
     is_windows: bool = False
+    is_below_rule: bool = False  # with no heading after it
     _widths: list[int] = field(default_factory=list)  # of what is before the texts of each depth
     kinds: set[str] = field(default_factory=set)
     _blanks: set[bool] = field(default_factory=set)  # whether they are tabs
@@ -80,11 +82,11 @@ class Indents:
             depth = len(match[1]) - self._first_heading
             if not 0 <= depth <= self._heading:
                 raise BadInput("the heading before it is more than one depth above, or the first heading below it")
-            self._heading = depth + 1
+            self._heading, self.is_below_rule = depth + 1, False
             return depth, self._said(match[2])
         if self.is_markdown and _LINK.fullmatch(line):
             self._begin()
-            return self._heading, self._said(line)
+            return 0 if self.is_below_rule else self._heading, self._said(line)
         width, said = self._width(line)
         if width not in self._widths:
             if self._widths and (width < self._widths[-1] or before != self._heading + len(self._widths) - 1):
@@ -209,6 +211,9 @@ class Outline(Shape):
         """The row of cells, without a path where all are empty; raises BadInput where its place is not clear."""
         if not any(text_of(cell).strip() for cell in cells):
             return Row(number, (), ())
+        if self.table.is_text and _RULE.fullmatch(str(cells[0])):
+            self._indents.is_below_rule = True
+            return Row(number, (), ())
         is_skipped = self.skip.takes(cells)
         level = None if is_skipped else self._cells.level_of(cells)
         if self._indent is not None:
@@ -298,12 +303,12 @@ def _frame(table: Table) -> tuple[dict[int, str], bool]:
 
 
 def _without_branches(rows: Iterable[TableRow]) -> Iterator[TableRow]:
-    """The lines of a text without those that only draw a tree, rules, and what is below a drawn tree."""
+    """The lines of a text without those that only draw a tree, and what is below a drawn tree."""
     is_drawn = False
     for row in rows:
         line = str(row[1][0])
         is_drawn = is_drawn or bool(_BRANCH.match(line))
-        if not (_TRUNK.fullmatch(line) or _RULE.fullmatch(line) or (is_drawn and _SUMMARY.fullmatch(line))):
+        if not (_TRUNK.fullmatch(line) or (is_drawn and _SUMMARY.fullmatch(line))):
             yield row
 
 
