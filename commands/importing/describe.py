@@ -103,6 +103,9 @@ def say_description(found: Sequence[Reading]) -> None:
     first = found[0].given
     say(*[f"{seen}; {shell_words(words)}." for seen, words in first.steps], *first.said)
     for number, (given, tree) in reversed([*enumerate(found)]):
+        if any("\0" in word for word in given.proposed):
+            say("No command is proposed: a name has the character NUL, which no shell passes; rename it.")
+            continue
         say(f"The tree {'by the proposed command' if not number else 'by another reading'}:", *tree)
         say("Proposed command:" if not number else "Its command:", f"  {shell_words(given.proposed)}")
 

@@ -62,12 +62,12 @@ class Levels(Shape):
             unmatched = NoLevels(f"{error} The file has {named(header)}.")
             unmatched.table = self.table
             raise unmatched from None
+        used = {column for own in levels for column in (own.key, *own.values)} | {self.order_column} | self.skip.columns
+        others = [column for column in header if column and column not in used]
+        self.guesses = [f"columns not imported: {named(others)}."] if others else []
         if not given.levels:
             words = " ".join(f"{option} {value}" for option, value in self.options.pairs())
-            used = {value.partition("=")[2] for _, value in self.options.pairs()}
-            others = [column for column in header if column and column not in used]
-            left_out = f" Not imported: {named(others)}." if others else ""
-            self.guesses = [f"columns {words}, by their names; --level sets them.{left_out}"]
+            self.guesses = [f"columns {words}, by their names; --level sets them.", *self.guesses]
         return levels
 
     def start(self) -> None:
