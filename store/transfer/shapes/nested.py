@@ -424,7 +424,7 @@ def _see_names(file: str, objects: Sequence[Any], lists: Collection[str]) -> Non
     nodes = [one for one in objects if isinstance(one, dict)]
     children = [inner(node, name) for node in nodes for name in lists]
     texts = {str(one) for found in children if isinstance(found, list) for one in found if isinstance(one, str | int)}
-    known = texts and texts.intersection(str(one) for node in nodes for one in node.values())
+    known = texts and texts & {str(one) for node in nodes for one in node.values() if isinstance(one, str | int)}
     if known and 2 * len(known) >= len(texts):
         seen = f'{file} has nodes that name their children, such as "{shorten(min(known))}"'
         raise shape_doubt(seen, other="write the id of its parent in each node, in place of its children")
@@ -455,7 +455,7 @@ def _see_tree(hierarchy: Hierarchy, file: str, objects: Sequence[Any], seen: str
     if not nested:
         return
     best = max(titles, key=lambda name: (titles[name], fold(name.rpartition(".")[2]) == "name", -name.count(".")))
-    node_id = next((name for name, values in ids.items() if len(values) == count), "id")
+    node_id = next((name for name in sorted(ids, key=lambda one: one != "id") if len(ids[name]) == count), "id")
     others = [f"{what}={name}" for what, name in (("name", best), ("id", node_id)) if name != what]
     by = csv_line([f"children={'|'.join(nested)}", *others])
     level = nested_level(hierarchy) if len(nested) > 1 else None

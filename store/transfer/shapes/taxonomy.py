@@ -10,7 +10,7 @@ from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Table, TableRow
 from store.transfer.rows import Part, Rejection, Row, TextRows
 from store.transfer.shapes.cell_paths import see_signs
-from store.transfer.shapes.doubts import ENOUGH_ROWS, shape_doubt
+from store.transfer.shapes.doubts import ENOUGH_ROWS, nested_level, shape_doubt
 from store.transfer.shapes.shape import RowOptions, Shape
 
 _ID = re.compile(r"(?=\S*(?:\d|://))(\S+)(?:\s*\t\s*|\s+[-:|]\s+)")  # a text with a digit, or a URI
@@ -34,10 +34,11 @@ class Taxonomy(Shape):
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)
         self.refuse_columns()
-        self._level, self.rejected = _level(hierarchy), table.rejected("")
+        if (level := nested_level(hierarchy)) is None:
+            needs = "A taxonomy needs a level that may be a root and is allowed under itself"
+            raise BadInput(f"{needs}; {hierarchy.name} has none: use csv or jsonl.")
+        self._level, self.rejected = level.name, table.rejected("")
         self._has_ids = self._ids()
-        if any(str(cells[0]).lstrip(_BLANKS).startswith(_COMMENTS) for _, cells, *_ in table.sample.rows):
-            self.path_column = ""
 
     @classmethod
     def fits(cls, table: Table, options: RowOptions) -> bool:
@@ -58,6 +59,8 @@ class Taxonomy(Shape):
         for number, cells, reason, *_ in rows:
             if not (line := str(cells[0]).lstrip(_BLANKS)).startswith(_COMMENTS):
                 yield number, line, reason
+            else:
+                self.path_column = ""  # of a table, which has no comments
 
     def _ids(self) -> bool | None:
         """Whether nodes get the ids before the paths, of which each line has one that no other node has; None where
@@ -112,17 +115,11 @@ class Taxonomy(Shape):
         fields = [match[1] for match in map(_FIELD.match, lines) if match]
         objects, aligned = (sum(map(bool, map(form, lines))) for form in (_OBJECT.match, _ALIGNED.search))
         if 2 * objects > len(lines):
-            seen, other = (
-                "lists objects with their dates and sizes, as aws s3 ls does",
-                "write a file of the keys alone",
-            )
+            seen, other = "lists objects with dates and sizes, as aws s3 ls does", "write a file of the keys alone"
         elif any("/" in one and one.rpartition("/")[0] in folders for one in folders):
             seen, other = "lists folders one after another, as ls -R does", "write a path on each line, as find does"
         elif 4 * len(fields) > 3 * len(lines) and 3 * len({*fields}) <= len(fields):
-            seen, other = (
-                f'has fields with their names, such as "{shorten(fields[0])}"',
-                "write CSV with a row for each",
-            )
+            seen, other = f'has fields with their names, such as "{shorten(fields[0])}"', "write CSV of the nodes"
         elif 4 * aligned > 3 * len(lines) > ENOUGH_ROWS:
             seen, other = "has columns that are aligned by blanks", "write it as CSV"
         else:
@@ -137,20 +134,7 @@ class Taxonomy(Shape):
             first = first or line
             is_deeper = len(line) - len(line.lstrip(_BLANKS)) > len(first) - len(first.lstrip(_BLANKS))
             if is_deeper or (first.startswith("# ") and (line.startswith("## ") or _ITEM.match(line))):
-                raise Doubt(
-                    Guess.SHAPE,
-                    f"{self.table.name} is an outline: row {number} is indented, or has a mark of its depth, and each "
-                    "line would be a root, or a comment",
-                    ("--tree-by", "indent"),
+                seen = (
+                    f"{self.table.name} is an outline: row {number} is indented, or has a mark of its depth, and each"
                 )
-
-
-def _level(hierarchy: Hierarchy) -> str:
-    """The level of the nodes of a taxonomy: one that may be a root and is allowed under itself. Raises BadInput."""
-    for level in hierarchy.levels.values():
-        if level.may_be_root and level.name in level.under:
-            return level.name
-    raise BadInput(
-        f"A taxonomy needs a level that may be a root and is allowed under itself; {hierarchy.name} has none: "
-        "use csv or jsonl."
-    )
+                raise Doubt(Guess.SHAPE, f"{seen} line would be a root, or a comment", ("--tree-by", "indent"))
