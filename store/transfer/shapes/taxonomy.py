@@ -134,7 +134,5 @@ class Taxonomy(Shape):
             first = first or line
             is_deeper = len(line) - len(line.lstrip(_BLANKS)) > len(first) - len(first.lstrip(_BLANKS))
             if is_deeper or (first.startswith("# ") and (line.startswith("## ") or _ITEM.match(line))):
-                seen = (
-                    f"{self.table.name} is an outline: row {number} is indented, or has a mark of its depth, and each"
-                )
-                raise Doubt(Guess.SHAPE, f"{seen} line would be a root, or a comment", ("--tree-by", "indent"))
+                seen = f"{self.table.name} is an outline: row {number} is indented, or has a mark of its depth"
+                raise shape_doubt(f"{seen}, and each line would be a root, or a comment", ["--tree-by", "indent"])
