@@ -198,7 +198,10 @@ def _checked(name: str | None, file: Path, options: FileOptions) -> str:
     is of another format.
     """
     if kind := unread_kind(file):
-        raise BadInput(f"{file.name} is {kind}, which is not read; write it as CSV or JSON, by an export or a script.")
+        raise BadInput(
+            f"{file.name} is {kind}, which is not read; write it as CSV or JSON with an id, the "
+            "id of the parent and a name in each row, by an export or a script."
+        )
     fitting = readings(file, is_known=name is not None) if name not in ("excel", "parquet", "geojson") else []
     if Guess.SHAPE not in options.taken and fitting and ("--format", name) not in fitting:
         names = {"indent": "an outline", "taxonomy": "paths", "jsonl": "a JSON document on each line", "csv": "a table"}

@@ -14,12 +14,14 @@ MARKDOWN = (".md", ".markdown")
 _UNREAD = frozenset(
     ".xml .kml .gpx .graphml .mm .rss .xsd .opml .rdf .owl .ttl .n3 .trig .nt .nq .yaml .yml .toml .html .htm .xhtml "
     ".pdf .sql .mrc .numbers .mdb .accdb .rtf .doc .docx .odt .ppt .pptx .odp .db .sqlite .sqlite3 .dbf .shp .gpkg "
-    ".7z .rar .tar .tgz .bz2 .xz .zst".split()
+    ".7z .ldif .rar .tar .tgz .bz2 .xz .zst".split()
 )
 _KINDS = {
     "XML or HTML": re.compile(r"\s*(?:<\?xml|<!doctype|<!--|<[a-z][\w:.-]*(?:\s[^<>]*)?>(?=.*</))", re.I | re.S),
     "Turtle": re.compile(r"\s*(?:#.*\n\s*)*@(?:prefix|base)\s", re.I),
     "YAML": re.compile(r"%YAML|---\s*\n(?:#.*\n)*[\w -]+:(?:\s|$)"),
+    "LDIF": re.compile(r"\s*(?:#.*\n\s*)*(?:version: *\d+\s+)?dn::? *\S+=.*\n", re.I),
+    "JSON-LD": re.compile(r'\s*(?:\[\s*)?\{[^{}]*"@(?:context|graph|id)"\s*:(?!.*"FeatureCollection")', re.S),
     "PDF": re.compile("%PDF-"),
     "SQL": re.compile(r"\s*(?:--.*\n\s*)*(?:create\s+table\s.*\(|insert\s+into\s\S+\s*(?:\(|values|select))", re.I),
 }

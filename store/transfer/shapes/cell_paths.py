@@ -3,7 +3,7 @@
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,7 @@ MANY_PATHS = 8
 LEAF_FIRST = (" < ", " ← ", ", ", ",")  # signs of paths that may begin with the leaf, as addresses do
 _UPWARD = frozenset(map(str.strip, LEAF_FIRST))
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
+_ACCOUNT = re.compile(r"[^\W\d_][^:]*(?<!\s):[^\W\d_][^:]*(?:(?<!\s):(?!\s)[^:]+)*")  # of a ledger, as Assets:Bank
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
 
 
@@ -124,10 +125,12 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
         return None
     if are_files and (path := _file_path(keys)):
         return path, "/"
+    if path := _account(keys):
+        return path, ":"
     known = {key.strip() for key in keys}
     for separator in SEPARATORS:
         joined = [key for key in keys if separator in key.strip() and not (separator == "." and " " in key.strip())]
-        if not joined:
+        if not joined or (separator == "." and are_domains(keys)):
             continue
         parents = [key.rpartition(separator)[0].strip() for key in joined]
         counts = Counter(parents)
@@ -170,6 +173,26 @@ def _file_path(keys: Collection[str]) -> str:
     return max(joined, key=lambda key: (key.count("/"), -len(key), key)) if is_path and is_enough else ""
 
 
+def _account(keys: Collection[str]) -> str:
+    """A long one of keys that are accounts of a ledger, such as `Assets:Bank:Cash`; empty where they are not."""
+    roots = Counter(key.partition(":")[0] for key in keys)
+    accounts = [key for key in keys if _ACCOUNT.fullmatch(key)]
+    above = sum(roots[key] > 1 for key in keys)  # keys that are roots of others
+    related = sum(roots[key.partition(":")[0]] > 1 for key in accounts)
+    are_most = len(accounts) + above >= 0.9 * len(keys) and 2 * related >= len(accounts) >= ENOUGH_ROWS
+    longest = max(accounts, key=lambda key: (key.count(":"), -len(key)), default="")
+    return longest if are_most and (above or longest.count(":") > 1) else ""
+
+
+def are_domains(keys: Collection[str]) -> bool:
+    """Whether most keys with a dot are below another one that they end with, as `co.uk` below `uk`."""
+    known = {*keys}
+    joined = [key for key in known if "." in key]
+    heads = sum(key.rpartition(".")[0] in known for key in joined)
+    tails = sum(key.partition(".")[2] in known and key[-1].isalpha() for key in joined)
+    return len(joined) >= ENOUGH_ROWS and tails >= 0.7 * len(joined) and tails > heads
+
+
 def paths_in_cells(values: Collection[str]) -> tuple[str, str, str] | None:
     """A long one of the cells of a column that are whole paths, the sign between their parts, and the one between
     several paths in a cell, such as `|` in `A > B|A > C`, empty where each has one; None where they are not.
@@ -188,8 +211,10 @@ def leaf_first_path(keys: Collection[str]) -> tuple[str, str] | None:
     """The same as `joined_path` for paths that begin with the leaf, most of three parts or more.
 
     One of them is the end of another, or they are names in a directory, such as `CN=Jo,O=Acme`, or many with few roots:
-    other texts have commas, too.
+    other texts have commas, too. Domains are such paths as well.
     """
+    if are_domains(keys):
+        return max(keys, key=lambda key: key.count(".")), "."
     for sign in LEAF_FIRST:
         paths = [key.split(sign) for key in keys if sign in key]
         words = [path for path in paths if len(path) > 2 and all(any(map(str.isalpha, one)) for one in path[-2:])]
@@ -202,11 +227,13 @@ def leaf_first_path(keys: Collection[str]) -> tuple[str, str] | None:
     return None
 
 
-def begin_with_leaf(cells: Iterable[str], paths: CellPaths) -> bool:
+def begin_with_leaf(cells: Collection[str], paths: CellPaths) -> bool:
     """Whether paths share their ends and not their beginnings, such as `Omaha, Nebraska, US`.
 
     With signs that stand between a parent and its child by custom, such as `/`, the ends of others must be whole paths.
     """
+    if paths.split == "." and are_domains(cells):
+        return True
     known: set[tuple[str, ...]] = set()
     for cell in filter(None, cells):
         with contextlib.suppress(BadInput):
@@ -221,18 +248,33 @@ def begin_with_leaf(cells: Iterable[str], paths: CellPaths) -> bool:
     return len(ends) < most * len(starts) and (tails > 0 or paths.split.strip() in _UPWARD)
 
 
+def see_signs(place: str, values: Collection[str], sign: str, each: str = "") -> None:
+    """Raise Doubt for paths of which some have another sign than this one, and one of their roots."""
+    found = {value.partition(sign)[0].strip(): value for value in values if sign in value}
+    for value in values:
+        for other in (*ARROWS, " :: ", " | ", " / ") if sign.strip() not in value else ():
+            example = found.get(value.partition(other)[0].strip())
+            if example and other in value and other.strip() != each:
+                seen = f'{place} has paths with several signs, such as "{shorten(example)}" and "{shorten(value)}"'
+                raise shape_doubt(seen, other="write one sign in all")
+
+
 def see_paths(
-    hierarchy: Hierarchy, place: str, path: Sequence[str], level: str, column: str, values: Iterable[str],
+    hierarchy: Hierarchy, place: str, path: Sequence[str], level: str, column: str, values: Collection[str],
     *, is_text: bool = False,
 ) -> None:  # fmt: skip
-    """Raise Doubt for whole paths in a column, or in the lines of a text, which is read as a table of one column."""
+    """Raise Doubt for whole paths in a column, or in the lines of a text, which is read as a table of one column; one
+    with comments has none.
+    """
     example, sign, *each = path
+    see_signs(place, values, sign, *each)
     options = "--format csv --delimiter tab --quote none --columns path".split() if is_text else []
-    readings = [options]
+    readings = []
+    other = "write / between the keys of a path" if column or not is_text else "remove the lines of comments"
     if column and (nested := nested_level(hierarchy)):
         split = f'{column} split "{sign}"' + (f' each "{each[0]}"' if any(each) else "")
-        options += ["--level", f"{nested.name.lower()}={split}"]
-        if begin_with_leaf(values, CellPaths(sign, each[0] or None if each else None)):
-            readings.insert(0, [*options[:-1], f"{options[-1]} reversed"])
+        is_reversed = begin_with_leaf(values, CellPaths(sign, each[0] or None if each else None))
+        forms = [f"{split} reversed", split] if is_reversed else [split]
+        readings = [[*options, "--level", f"{nested.name.lower()}={form}"] for form in forms]
     seen = f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs'
-    raise shape_doubt(seen, *readings, other="write / between the keys of a path")
+    raise shape_doubt(seen, *readings, other=other)

@@ -3,7 +3,7 @@ by others.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,8 +17,8 @@ from store.transfer.formats.source import Doubt, Guess, csv_line
 from store.transfer.formats.table import MAX_DEPTH, Table, TableRow, flat
 from store.transfer.rows import Part, Rejection, Row, TextRows
 from store.transfer.shapes.columns import columns, level_column, match_columns
-from store.transfer.shapes.doubts import shape_doubt
-from store.transfer.shapes.parent_tree import level_below
+from store.transfer.shapes.doubts import nested_level, shape_doubt
+from store.transfer.shapes.parent_tree import level_below, node_id_of
 from store.transfer.shapes.paths import has_paths, key_of, line_of, row_of
 from store.transfer.shapes.shape import RowOptions, Shape, TreeParts
 
@@ -26,8 +26,9 @@ OTHER_LIST = (
     '{file} is a tree: "{name}" has objects that would be lost. The nodes of a tree are in lists "children", each with '
     'a "key" or "name", and need no --level; a table has --level with a column of each list'
 )
+_OTHER_LISTS = "is a tree whose nodes are in other lists than children"
 _TITLES = frozenset(("name", "title", "label", "text", "caption", "displayname"))  # folded
-_IDS = frozenset(("id", "uuid", "uid", "guid", "oid"))
+_IDS = frozenset(("id", "uuid", "uid", "guid", "oid", "code"))
 _OWN_FIELDS = NAMED | {"path", "level", NAMES, "rank", "undefined"}
 
 
@@ -242,6 +243,8 @@ class Nested(Shape):
                 fields["name"] = str(key)
             fields.pop("key", None)
             fields |= {"path": [*parent.path, key]}
+            if type(fields.get("id")) is int:
+                fields["id"] = str(fields["id"])
             levels = self._labels(parent) if fields.get("level") is None else []
             if levels:
                 fields["level"] = levels[0] if len(levels) == 1 else None
@@ -276,6 +279,7 @@ class Nested(Shape):
         title, node_id = [
             str(one) if type(one) is int else one for one in map(values.pop, ("name", "id"), (None, None))
         ]
+        node_id = node_id_of(node_id) if isinstance(node_id, str) and node_id else node_id
         attributes = {fold(name): name for name in self.hierarchy.levels[level].attributes}
         known = {name: value for name, value in rest.items() if self._is_known(name)}
         values |= {attributes.get(fold(name.removeprefix(self._prefix)), name): one for name, one in known.items()}
@@ -309,7 +313,7 @@ class Nested(Shape):
 
     def _left_out(self) -> list[str]:
         """The fields of nodes that are not imported. Raises Doubt for a list of nodes that has another name than those
-        of children.
+        of children, for children that are the names of other nodes, and for fields of all roots that no level has.
         """
         used = {self._key, self._name, self._id, f"{self._prefix}level"}
         used |= {column for own in self._columns.values() for column in own.values}
@@ -328,9 +332,21 @@ class Nested(Shape):
                     are_nodes = any(isinstance(one, dict) and not NAMED.isdisjoint(one) for one in values)
                     if are_nodes and not self._is_known(name):
                         if self.children == (CHILDREN,):
-                            _see_tree(self.table.name, [one for _, one in self._roots()])
+                            _see_tree(self.hierarchy, self.table.name, [one for _, one in self._roots()])
                         raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=self.table.name, name=shorten(name)))
+        if Guess.SHAPE not in self.given.taken:
+            self._see_fields(self._found or self.table.objects)
         return [] if self._is_own else sorted(name for name in seen - used if not self._is_known(name))
+
+    def _see_fields(self, roots: Sequence[Any]) -> None:
+        """Raise Doubt for roots that name their children, and where all have a field that no level has."""
+        _see_names(self.table.name, roots, self.children)
+        nodes = [{*root} for root in roots if self._is_own and isinstance(root, dict)]
+        shared = set.intersection(*nodes).difference(self.children, self.unused, ("id",)) if nodes else set()
+        unknown = sorted(name for name in shared if not self._is_known(name))
+        if unknown and not self.given.ignore_unknown:
+            seen = f'is a tree whose nodes have fields that no level has, such as "{shorten(unknown[0])}"'
+            _see_tree(self.hierarchy, self.table.name, roots, seen)
 
 
 def take(fields: dict[str, Any], name: str) -> Any:
@@ -376,7 +392,8 @@ def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
     """
     objects = objects_of(table.document(), table.name) if table.document else table.objects
     if Guess.SHAPE not in options.taken and not (options.columns.levels or options.tree):
-        _see_tree(table.name, objects)
+        _see_names(table.name, objects, (CHILDREN,))
+        _see_tree(hierarchy, table.name, objects)
     first = objects[0] if table.document and len(objects) == 1 and isinstance(objects[0], dict) else {}
     nodes = by_key(first, "")
     if len(nodes) > 1 and len(set.intersection(*map(set, nodes))) > 1:  # "" is the key
@@ -402,7 +419,18 @@ def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
             raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=table.name, name=shorten(name)))
 
 
-def _see_tree(file: str, objects: Sequence[Any]) -> None:
+def _see_names(file: str, objects: Sequence[Any], lists: Collection[str]) -> None:
+    """Raise Doubt for objects whose lists of children have values of others, such as their ids."""
+    nodes = [one for one in objects if isinstance(one, dict)]
+    children = [inner(node, name) for node in nodes for name in lists]
+    texts = {str(one) for found in children if isinstance(found, list) for one in found if isinstance(one, str | int)}
+    known = texts and texts & {str(one) for node in nodes for one in node.values() if isinstance(one, str | int)}
+    if known and 2 * len(known) >= len(texts):
+        seen = f'{file} has nodes that name their children, such as "{shorten(min(known))}"'
+        raise shape_doubt(seen, other="write the id of its parent in each node, in place of its children")
+
+
+def _see_tree(hierarchy: Hierarchy, file: str, objects: Sequence[Any], seen: str = _OTHER_LISTS) -> None:
     """Raise Doubt for a tree in lists of other names, such as `children=groups|items` and `name=title`.
 
     Its nodes have names; where some lists are in others of their names, only these are of children.
@@ -427,7 +455,10 @@ def _see_tree(file: str, objects: Sequence[Any]) -> None:
     if not nested:
         return
     best = max(titles, key=lambda name: (titles[name], fold(name.rpartition(".")[2]) == "name", -name.count(".")))
-    node_id = next((name for name, values in ids.items() if len(values) == count), "id")
+    node_id = next((name for name in sorted(ids, key=lambda one: one != "id") if len(ids[name]) == count), "id")
     others = [f"{what}={name}" for what, name in (("name", best), ("id", node_id)) if name != what]
     by = csv_line([f"children={'|'.join(nested)}", *others])
-    raise shape_doubt(f"{file} is a tree whose nodes are in other lists than children", ["--tree-by", by])
+    level = nested_level(hierarchy) if len(nested) > 1 else None
+    unclear = [name for name in nested if not hierarchy.find(name.rpartition(".")[2].removesuffix("s"))]
+    levels = [word for name in unclear if level for word in ("--level", f"{level.name.lower()}={name}")]
+    raise shape_doubt(f"{file} {seen}", ["--tree-by", by, *levels])

@@ -9,19 +9,23 @@ from store.model.records import checked_id
 from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Table, TableRow
 from store.transfer.rows import Part, Rejection, Row, TextRows
-from store.transfer.shapes.doubts import shape_doubt
+from store.transfer.shapes.cell_paths import see_signs
+from store.transfer.shapes.doubts import ENOUGH_ROWS, nested_level, shape_doubt
 from store.transfer.shapes.shape import RowOptions, Shape
 
 _ID = re.compile(r"(?=\S*(?:\d|://))(\S+)(?:\s*\t\s*|\s+[-:|]\s+)")  # a text with a digit, or a URI
 _OBJECT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d+ \S")
 _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
+_COMMENTS = ("#", "//")
+_FIELD = re.compile(r"(?:< ?)?([\w:.-]+):\s")
+_ALIGNED = re.compile(r"\w {2,}\w")
 _ITEM = re.compile(r"[-*+]\s+\S|\d+[.)]\s+\S")  # of a list
 _BLANKS = " \t\x0b\x0c"
 
 
 class Taxonomy(Shape):
-    """Lines in any order; all nodes are of one level, and the id is that of the last one. Lines that begin with # are
-    skipped.
+    """Lines in any order; all nodes are of one level, and the id is that of the last one. Lines that begin with # or
+    // are skipped.
     """
 
     is_table = False
@@ -30,7 +34,10 @@ class Taxonomy(Shape):
     def __init__(self, hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         super().__init__(hierarchy, table, options)
         self.refuse_columns()
-        self._level, self.rejected = _level(hierarchy), table.rejected("")
+        if (level := nested_level(hierarchy)) is None:
+            needs = "A taxonomy needs a level that may be a root and is allowed under itself"
+            raise BadInput(f"{needs}; {hierarchy.name} has none: use csv or jsonl.")
+        self._level, self.rejected = level.name, table.rejected("")
         self._has_ids = self._ids()
 
     @classmethod
@@ -50,8 +57,10 @@ class Taxonomy(Shape):
     def _lines(self, rows: Iterable[TableRow]) -> Iterator[tuple[int, str, str | None]]:
         """Number, text and what is wrong of each line that is no comment."""
         for number, cells, reason, *_ in rows:
-            if not (line := str(cells[0]).lstrip(_BLANKS)).startswith("#"):
+            if not (line := str(cells[0]).lstrip(_BLANKS)).startswith(_COMMENTS):
                 yield number, line, reason
+            else:
+                self.path_column = ""  # of a table, which has no comments
 
     def _ids(self) -> bool | None:
         """Whether nodes get the ids before the paths, of which each line has one that no other node has; None where
@@ -64,7 +73,9 @@ class Taxonomy(Shape):
         name, taken = self.table.name, self.given.taken
         lines = [(number, line) for number, line, reason in self._lines(self.table.rows()) if not reason]
         has_paths = any(" > " in text for _, text in lines)
-        if not has_paths and Guess.SHAPE not in taken:
+        if has_paths and Guess.SHAPE not in taken:
+            see_signs(name, [text for _, text in lines], " > ")
+        elif Guess.SHAPE not in taken:
             self._refuse_list([text for _, text in lines])
             self._refuse_outline()
         found = [(row, match[1], text[match.end() :]) for row, text in lines if (match := _ID.match(text))]
@@ -99,14 +110,21 @@ class Taxonomy(Shape):
         return not reason if has_ids else None
 
     def _refuse_list(self, lines: Sequence[str]) -> None:
-        """Raise Doubt for a list of objects in a store with dates and sizes, and of folders one after another."""
+        """Raise Doubt for lines that are no paths, but a listing, fields with their names, or columns."""
         folders = {line[:-1] for line in lines if line.endswith(":")}
-        if 2 * sum(map(bool, map(_OBJECT.match, lines))) > len(lines):
-            seen = f"{self.table.name} lists keys of objects with their dates and sizes, as aws s3 ls does"
-            raise shape_doubt(seen, other="write a file of the keys alone")
-        if any("/" in one and one.rpartition("/")[0] in folders for one in folders):
-            seen = f"{self.table.name} lists folders one after another, as ls -R does"
-            raise shape_doubt(seen, other="write a path on each line, as find FOLDER > PATHS.txt does")
+        fields = [match[1] for match in map(_FIELD.match, lines) if match]
+        objects, aligned = (sum(map(bool, map(form, lines))) for form in (_OBJECT.match, _ALIGNED.search))
+        if 2 * objects > len(lines):
+            seen, other = "lists objects with dates and sizes, as aws s3 ls does", "write a file of the keys alone"
+        elif any("/" in one and one.rpartition("/")[0] in folders for one in folders):
+            seen, other = "lists folders one after another, as ls -R does", "write a path on each line, as find does"
+        elif 4 * len(fields) > 3 * len(lines) and 3 * len({*fields}) <= len(fields):
+            seen, other = f'has fields with their names, such as "{shorten(fields[0])}"', "write CSV of the nodes"
+        elif 4 * aligned > 3 * len(lines) > ENOUGH_ROWS:
+            seen, other = "has columns that are aligned by blanks", "write it as CSV"
+        else:
+            return
+        raise shape_doubt(f"{self.table.name} {seen}", other=other)
 
     def _refuse_outline(self) -> None:
         """Raise Doubt for a line that is indented more than the first one, or is a heading or an item below #."""
@@ -116,20 +134,5 @@ class Taxonomy(Shape):
             first = first or line
             is_deeper = len(line) - len(line.lstrip(_BLANKS)) > len(first) - len(first.lstrip(_BLANKS))
             if is_deeper or (first.startswith("# ") and (line.startswith("## ") or _ITEM.match(line))):
-                raise Doubt(
-                    Guess.SHAPE,
-                    f"{self.table.name} is an outline: row {number} is indented, or has a mark of its depth, and each "
-                    "line would be a root, or a comment",
-                    ("--tree-by", "indent"),
-                )
-
-
-def _level(hierarchy: Hierarchy) -> str:
-    """The level of the nodes of a taxonomy: one that may be a root and is allowed under itself. Raises BadInput."""
-    for level in hierarchy.levels.values():
-        if level.may_be_root and level.name in level.under:
-            return level.name
-    raise BadInput(
-        f"A taxonomy needs a level that may be a root and is allowed under itself; {hierarchy.name} has none: "
-        "use csv or jsonl."
-    )
+                seen = f"{self.table.name} is an outline: row {number} is indented, or has a mark of its depth"
+                raise shape_doubt(f"{seen}, and each line would be a root, or a comment", ["--tree-by", "indent"])
