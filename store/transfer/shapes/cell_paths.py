@@ -261,20 +261,26 @@ def see_signs(place: str, values: Collection[str], sign: str, each: str = "") ->
 
 def see_paths(
     hierarchy: Hierarchy, place: str, path: Sequence[str], level: str, column: str, values: Collection[str],
-    *, is_text: bool = False,
+    *, is_text: bool = False, matched: Collection[tuple[str, str]] = (),
 ) -> None:  # fmt: skip
     """Raise Doubt for whole paths in a column, or in the lines of a text, which is read as a table of one column; one
-    with comments has none.
+    with comments has none. Options that are `matched` by the names of columns stay.
     """
     example, sign, *each = path
     see_signs(place, values, sign, *each)
     options = "--format csv --delimiter tab --quote none --columns path".split() if is_text else []
-    readings = []
+    readings: list[list[str]] = []
     other = "write / between the keys of a path" if column or not is_text else "remove the lines of comments"
     if column and (nested := nested_level(hierarchy)):
         split = f'{column} split "{sign}"' + (f' each "{each[0]}"' if any(each) else "")
         is_reversed = begin_with_leaf(values, CellPaths(sign, each[0] or None if each else None))
         forms = [f"{split} reversed", split] if is_reversed else [split]
-        readings = [[*options, "--level", f"{nested.name.lower()}={form}"] for form in forms]
+        own = f"{nested.name.lower()}="
+        pairs = [*matched] if ("--level", f"{own}{column}") in matched else [("--level", f"{own}{column}")]
+        for form in forms:
+            words = [
+                word for option, value in pairs for word in (option, f"{own}{form}" if value == own + column else value)
+            ]
+            readings.append([*options, *words])
     seen = f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs'
     raise shape_doubt(seen, *readings, other=other)

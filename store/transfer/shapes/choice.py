@@ -182,7 +182,8 @@ def check_keys(hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection
         if column not in of_paths and path:
             is_text = shape is not None and shape.table.is_text
             own = column or (shape.path_column if shape else "")
-            see_paths(hierarchy, place, path, level, own, keys, is_text=is_text)
+            matched = [*shape.options.pairs()] if shape and not shape.given.columns.levels else []
+            see_paths(hierarchy, place, path, level, own, keys, is_text=is_text, matched=matched)
     has_columns = any(row.columns for row in found)
     if is_flat or (has_columns and not of_paths):  # paths are written as they are meant, unless all are roots
         codes = [code for code in codes if not ADDRESS.match(code)]

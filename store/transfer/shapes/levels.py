@@ -13,7 +13,7 @@ from store.transfer.formats.cells import fold, named
 from store.transfer.formats.source import REASON, Guess
 from store.transfer.formats.table import Table
 from store.transfer.rows import Part, Rejection, Row
-from store.transfer.shapes.cell_paths import CellPaths, begin_with_leaf, paths_in_cells, see_paths
+from store.transfer.shapes.cell_paths import CellPaths, begin_with_leaf, paths_in_cells, see_paths, see_signs
 from store.transfer.shapes.chains import Chains, has_pairs
 from store.transfer.shapes.columns import LevelCells, LevelColumns, NoLevels, check_columns, columns, match_columns
 from store.transfer.shapes.doubts import Look, nested_level, shape_doubt
@@ -209,14 +209,17 @@ class Levels(Shape):
             check_twins(self, look)
 
     def _check_paths(self, look: Look) -> None:
-        """Raise Doubt for paths that begin with the leaf."""
+        """Raise Doubt for paths that begin with the leaf, or have several signs."""
         given = self.given.columns.levels
         for place, level in enumerate(self.levels):
-            paths = level.paths
-            if paths and not paths.is_reversed and begin_with_leaf(look.sample.column(level.key), paths):
+            if not (paths := level.paths):
+                continue
+            column, cells = f'Column "{shorten(level.key)}" of {look.source}', look.sample.column(level.key)
+            see_signs(column, cells, paths.split, paths.each or "")
+            if not paths.is_reversed and begin_with_leaf(cells, paths):
                 options = [*given[:place], f"{given[place]} reversed", *given[place + 1 :]]
-                seen = f'Column "{shorten(level.key)}" of {look.source} has paths that begin with the leaf'
-                raise shape_doubt(f"{seen}: their ends repeat", [word for one in options for word in ("--level", one)])
+                words = [word for one in options for word in ("--level", one)]
+                raise shape_doubt(f"{column} has paths that begin with the leaf: their ends repeat", words)
 
     @classmethod
     def see_table(cls, look: Look) -> None:
