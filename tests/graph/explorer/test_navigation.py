@@ -199,7 +199,7 @@ def test_what_could_not_be_read_is_neither_edited_nor_restored_and_what_is_shown
     page.get_by_role("navigation", name="Breadcrumb").get_by_role("link", name="Country").click()
     expect(heading(page)).to_have_text("Country")
     expect(children(page).get_by_role("alert")).to_contain_text("A population cannot be represented.")
-    page.unroute("**/graphql")
+    page.unroute_all(behavior="wait")  # for what the server has not answered yet
     children(page).get_by_role("button", name="Try again").click()
     expect(children(page).get_by_role("alert")).to_have_count(0)
     page.route("**/graphql", without_population)
@@ -208,6 +208,6 @@ def test_what_could_not_be_read_is_neither_edited_nor_restored_and_what_is_shown
     expect(heading(page)).to_have_text("Country")
     expect(children(page).get_by_role("link", name="State")).to_be_visible()
     expect(line(page, "State")).to_be_visible()
-    page.unroute("**/graphql")
+    page.unroute_all(behavior="wait")
     children(page).get_by_role("button", name="Try again").click()
     expect(children(page).get_by_role("alert")).to_have_count(0)
