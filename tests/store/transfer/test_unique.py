@@ -287,7 +287,7 @@ class _Model:
 
 
 @pytest.mark.both_stores(False)
-@pytest.mark.parametrize("seed", range(examples(6, 12)))
+@pytest.mark.parametrize("seed", range(examples(3, 12)))
 async def test_random_permutations_over_trees_lose_and_double_no_value(store: Store, seed: int) -> None:
     made = random.Random(seed)  # noqa: S311
     paths = [f"{tree}/p{number}" for tree in "abc" for number in range(made.randint(1, 5))]
@@ -361,7 +361,7 @@ def _reached(after: dict[str, set[str]], start: str) -> set[str]:
 
 
 @pytest.mark.both_stores(False)
-@pytest.mark.parametrize("seed", range(examples(4, 10)))
+@pytest.mark.parametrize("seed", range(examples(2, 10)))
 async def test_random_files_land_or_are_rejected_and_again_change_nothing(store: Store, seed: int) -> None:
     made = random.Random(seed)  # noqa: S311
     groups, pool = ["a", "b", "c"], [*"ABCDEFGH"]
