@@ -63,8 +63,11 @@ class CellPaths:
     def read(self, cell: str) -> list[tuple[str, ...]]:
         """The paths of a cell, each once; one separator at either end of a path is left out.
 
-        Raises BadInput where a quote is not closed or a separator lacks a blank, and for a cell without any key.
+        Raises BadInput where a quote is not closed or a separator lacks a blank, for a cell in brackets, and for one
+        without any key.
         """
+        if cell[:1] + cell[-1:] == "[]" and cell.count("[") == cell.count("]") == 1:
+            raise BadInput(f"{shorten(cell)} is in brackets, which are no part of a path; write it without them.")
         paths: list[list[str]] = [[]]
         at: int | None = 0
         while at is not None:

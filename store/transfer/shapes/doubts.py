@@ -146,6 +146,10 @@ def _data_in_header(sample: Sample, known: Collection[str]) -> str | None:
             continue
         if _NUMBERED_CODE.fullmatch(name) and any(value != name and value.startswith(name) for value in values):
             return name  # a code, such as A01 above A01.1
+        first, dot, _ = name.partition(".")
+        dotted = [value for value in values if dot and dot in value and " " not in value + name]
+        if len(dotted) >= 0.9 * len(values) and any(value.startswith(first + dot) for value in dotted):
+            return name  # a path, such as comp.lang.ada above comp.lang.c
         kind, kinds = _kind(name), Counter(map(_kind, values))
         is_kind = kinds[kind] >= 0.9 * len(values)
         if kind == "text" and kinds["text"] < 0.1 * len(values):

@@ -226,6 +226,8 @@ class Levels(Shape):
         if has_pairs(look.sample):
             seen = f"Each row of {look.source} has a code and its name, one column further right for each depth"
             raise shape_doubt(seen, other="write the codes in one column and the names in another")
+        if len(look.keys) < 2:
+            cls.see_chain(look, is_series=True)  # before codes, which may be numbers of rows
 
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
@@ -234,14 +236,19 @@ class Levels(Shape):
             see_paths(look.hierarchy, place, path, level.name, column, values)
 
     @classmethod
-    def see_chain(cls, look: Look) -> None:
-        """Raise Doubt for columns of words that are all of one level that nests in itself."""
+    def see_chain(cls, look: Look, *, is_series: bool = False) -> None:
+        """Raise Doubt for columns of words that are all of one level that nests in itself, or only where at least three
+        are numbered.
+        """
         level, keys = nested_level(look.hierarchy), look.keys
         if level is None:
             return
         attributes = {fold(name) for one in look.hierarchy.levels.values() for name in one.attributes}
         chains = Chains(look.sample, attributes, fold(level.name))
         chain, are_stairs = chains.found
+        numbered = [look.sample.header[at] for at, series in chains.series.items() if "#" in series]
+        if is_series and len({*numbered}.intersection(chain)) < 3:
+            return
         own = [column for column in chain if fold(level.name) in fold(column)]  # such as Subcategory
         places = [look.sample.header.index(column) for column in chain]
         is_below = places == sorted(places) and {*keys[:1]} <= {*chain[1:]}

@@ -117,7 +117,7 @@ class Links(LinkedRows):
     @classmethod
     def see_column(cls, look: Look, place: str, column: str, values: Sequence[str]) -> None:
         known, keys = {*values} - {""}, look.keys
-        is_code = len(known) == len(values) and (not keys or column in keys or _CODES.search(fold(column)))
+        is_code = 10 * len(known) >= 9 * len(values) and (not keys or column in keys or _CODES.search(fold(column)))
         is_code = is_code and sum(any(map(str.isdecimal, one)) for one in known) >= 0.5 * len(known)
         if is_code and sum(" " not in one for one in known) >= 0.9 * len(known):
             see_codes(place, known, partial(look.tree_by, prefix=column))

@@ -2,6 +2,7 @@
 by others.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ OTHER_LIST = (
 _OTHER_LISTS = "is a tree whose nodes are in other lists than children"
 _TITLES = frozenset(("name", "title", "label", "text", "caption", "displayname"))  # folded
 _IDS = frozenset(("id", "uuid", "uid", "guid", "oid", "code"))
+_CHILDREN = re.compile("child|narrower|^sub|haspart|members$|kinder")  # folded names of lists
 _OWN_FIELDS = NAMED | {"path", "level", NAMES, "rank", "undefined"}
 
 
@@ -329,7 +331,7 @@ class Nested(Shape):
                 own, lists = _parts(fields)
                 seen |= {*own, *dict(lists)}
                 for name, values in lists if Guess.SHAPE not in self.given.taken else ():
-                    are_nodes = any(isinstance(one, dict) and not NAMED.isdisjoint(one) for one in values)
+                    are_nodes = any(isinstance(one, dict) and not {*NAMED, *used}.isdisjoint(one) for one in values)
                     if are_nodes and not self._is_known(name):
                         if self.children == (CHILDREN,):
                             _see_tree(self.hierarchy, self.table.name, [one for _, one in self._roots()])
@@ -391,9 +393,6 @@ def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
     lists, or a list has none of the columns of levels. Raises BadInput for objects by key.
     """
     objects = objects_of(table.document(), table.name) if table.document else table.objects
-    if Guess.SHAPE not in options.taken and not (options.columns.levels or options.tree):
-        _see_names(table.name, objects, (CHILDREN,))
-        _see_tree(hierarchy, table.name, objects)
     first = objects[0] if table.document and len(objects) == 1 and isinstance(objects[0], dict) else {}
     nodes = by_key(first, "")
     if len(nodes) > 1 and len(set.intersection(*map(set, nodes))) > 1:  # "" is the key
@@ -401,6 +400,11 @@ def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
             f'{table.name} has objects by key, such as "{shorten(next(iter(first)))}"; write a list of objects that '
             'have their keys as values, or a tree of nodes with "key" and "children".'
         )
+    if Guess.SHAPE not in options.taken:
+        names = {name for one in objects if isinstance(one, dict) for name in one if _CHILDREN.search(fold(name))}
+        _see_names(table.name, objects, names)
+        if not (options.columns.levels or options.tree):
+            _see_tree(hierarchy, table.name, objects)
     if Guess.SHAPE in options.taken:
         return
     levels = options.columns.levels or match_columns(hierarchy, table.header).levels

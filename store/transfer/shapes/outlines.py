@@ -21,7 +21,9 @@ from store.transfer.shapes.paths import line_of
 from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
 
 _HEADING = re.compile(r"(#+)\s+(.*)", re.DOTALL)
-_BRANCH = re.compile(r"([\s│┃|]*(?:[├└┣┗╰`+|\\](?:[─━]+|--+)\s*|[│┃|]\s+))(.*)", re.DOTALL)  # of the program tree
+_BRANCH = re.compile(
+    r"([\s│┃|]*(?:[├└┣┗╰`+|\\](?:[─━]+|--+|-(?=\s))\s*|[│┃|]\s+))(.*)", re.DOTALL
+)  # of the program tree
 _TRUNK = re.compile(r"[\s│┃|]+")
 _MARK = re.compile(r"(\s*)(-+|\*+|\++|•+|·+|–+|—+|>+|\.+)\s+(.*)", re.DOTALL)
 _UNCLEAR = re.compile(r"\s*([-*+•·–—>][^\W\d]|--|\*\*|\.\.|#+[^\W\d]|[-*+•·–—>#]+$)")
