@@ -93,9 +93,9 @@ def _append(sheet: Any, row: Any) -> None:
     for at, one in enumerate(given["cells"], start=1):
         if isinstance(one, dict):
             alignment = openpyxl.styles.Alignment(indent=one["indent"], horizontal=one.get("align"))
-            sheet.cell(sheet._current_row, at).alignment = alignment
+            sheet.cell(sheet.max_row, at).alignment = alignment
     if "group" in given:
-        sheet.row_dimensions[sheet._current_row].outlineLevel = given["group"]
+        sheet.row_dimensions[sheet.max_row].outlineLevel = given["group"]
     sheet.sheet_properties.outlinePr.summaryBelow &= given.get("details") != "below"
 
 
