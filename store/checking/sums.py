@@ -186,7 +186,7 @@ def _check_version(report: TreeReport) -> None:
         if report.shape or report.logged or report.has_redirects:
             report.add(f"the {name} is missing", n=report.number, **sums)
         return
-    if version.get("n") != report.number or not report.number:
+    if number_of(version) != report.number or not report.number:
         problem = mismatch("n", value_text(version.get("n")), str(max(1, report.number)))
         report.add(f"{name}: {problem}", n=report.number)
     if nonzero_counts(version.get("shape")) != report.shape:

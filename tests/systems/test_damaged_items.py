@@ -31,7 +31,10 @@ from tests.systems.writing import DEFINITIONS, Clients, plant
 pytestmark = pytest.mark.both_stores
 
 WRONG: list[Any] = [None, True, -1, 1.5, "x", [], [["x", 1]], {"x": {}}]
-OPTIONAL = set("moves log_expires names others ranks deleted deleted_by under move line before shape below".split())
+OPTIONAL = set(
+    "moves log_expires names others ranks deleted deleted_by under move line before shape below redirects is_logged "
+    "top_rank".split()
+)
 COLUMNS = {name for index in Index for name in index.value} | {"expires"}
 """Attributes whose types the engines themselves guard."""
 ATTRIBUTES = {"iso3", "latitude", "longitude", "timezone", "population"}

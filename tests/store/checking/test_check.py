@@ -219,6 +219,14 @@ async def test_the_log_of_the_roots_is_checked_like_that_of_a_tree(store: Store)
     assert await findings(store) == []
 
 
+async def test_a_number_of_a_version_is_true_only_by_mistake(store: Store) -> None:
+    await Writer(store).write(Create(LOCATION, ("FR",), "COUNTRY", "x", {}), ReadUsage())
+    await change(store, tree_version_key("location"), n=True)  # which Python takes for 1
+    (found,) = await findings(store)
+    assert found == "location: version of the roots: attribute `n` is True, expected 1"
+    assert await repaired(store) == ([found], [])
+
+
 # -- findings of more than one attribute -------------------------------------------------------------------------------
 
 
