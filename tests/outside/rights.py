@@ -23,6 +23,8 @@ NOT_FOUND = "it is null by path and by id, absent from lists, not counted, and `
 FORBIDDEN = "Who may write nothing in the hierarchy gets `FORBIDDEN` for every mutation, whatever it names"
 PART_FOUND = "A caller who may read a part of a hierarchy finds only nodes of this part, in the same order."
 PART_LISTED = "Callers with grants sort and filter what they see."
+CODE_HIDDEN = "A hidden node is found by its unique value as one that does not exist, at the same cost."
+CODES = ("sku-a", "sku-u", "nowhere")  # of hidden nodes of the second world, and of none
 PROMISES = (
     ("rights.md", HIDDEN),
     ("rights.md", NOT_FOUND),
@@ -33,6 +35,8 @@ PROMISES = (
     ("rights.md", "The top of each grant is a **root** for its caller"),
     ("rights.md", "`parent` of Nebraska is null, and `ancestors` begin at it."),
     ("rights.md", "A former path of a hidden node is null, as a path at which there never was a node."),
+    ("rights.md", CODE_HIDDEN),
+    ("rights.md", "So does whoever sets a unique value"),
     ("rights.md", "A move out of the visible paths is `DELETED`"),
     ("rights.md", "Reads never share a limit with hidden nodes"),
     ("rights.md", "Only callers who may read everything get `extensions.reads`"),
@@ -295,6 +299,10 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
             *_lost_children("U", home, "u"),
             *_with_sku("T/a", "a"),
             *_with_sku("U", "u"),
+            *(
+                f'updateThing(input: {{node: {{path: "{top}/n10"}}, attributes: {{box: {{sku: "{top}"}}}}}})'
+                for top in ("T/a", "U", "T/b/mine")
+            ),
             # What is deleted in a visible place, and comes back in a hidden one.
             _creation(["T", "a", "away"], 6, id="away"),
             'deleteThing(input: {node: {path: "T/a/away"}})',
@@ -388,6 +396,11 @@ def _queries() -> Iterator[str]:
     for id in ("back", "away", "dead", "lost-a", "lost-u", "above-a", "U-n11", "T-a-n11"):
         asked = f'(id: "thing:{id}") {{ path'
         yield f"{{ thing{asked} revision }} deletedNode{asked} descendantCount history {{ totalCount }} }} }}"
+    for code in (*CODES, "T/a", "U"):
+        asked = f'(sku: "{code}") {{ path revision }}'
+        yield f"{{ thing{asked} box{asked} card{asked} }}"
+    entities = ", ".join(f'{{__typename: "{level}", sku: "{code}"}}' for code in CODES for level in ("Thing", "Card"))
+    yield f"{{ _entities(representations: [{entities}]) {{ ... on Thing {{ path sku }} }} }}"
     many = ", ".join(f'"{path}"' for path in paths)
     yield f"{{ thingsByPath(paths: [{many}]) {{ path name }} }}"
     ids = ", ".join(f'"thing:{path.replace("/", "-")}"' for path in paths)
@@ -475,6 +488,15 @@ def _mutations(caller: str, chance: random.Random, *, few: bool) -> Iterator[str
         yield f'deleteThing(input: {{node: {{path: "{hidden}"}}, policy: CASCADE}}, dryRun: true)'
         yield f'moveThing(input: {{node: {{path: "{home}/n01"}}, position: {{before: {{path: "{hidden}"}}}}}})'
         yield f'moveThing(input: {{node: {{path: "{hidden}"}}, key: "other"}})'
+    for code in CODES:
+        by = f'sku: "{code}"'
+        yield f'updateThing(input: {{node: {{{by}}}, name: "x"}})'
+        yield f"deleteThing(input: {{node: {{{by}}}, policy: CASCADE}}, dryRun: true)"
+        yield f'createThing(input: {{parent: {{{by}}}, key: "new", name: "x", {box}}})'
+        yield f'moveThing(input: {{node: {{sku: "{home}"}}, to: {{parent: {{{by}}}}}}})'
+        yield f'moveThing(input: {{node: {{path: "{home}/n01"}}, position: {{before: {{{by}}}}}}})'
+        yield f'updateThing(input: {{node: {{path: "{home}/n08"}}, attributes: {{box: {{{by}}}}}}})'
+    yield f'updateThing(input: {{node: {{sku: "{home}"}}, name: "Lamp by code"}})'
     yield from _restores(home, chance, few=few)
     top = home.rsplit("/", 1)[0]
     yield f'moveThing(input: {{node: {{path: "{home}"}}, key: "extra"}}, dryRun: true)'
@@ -538,6 +560,13 @@ def _batches(home: str) -> Iterator[str]:
                 yield _batch(new, met, move)
             yield _batch(own, new, inside, *meets[:1], move, *meets[1:2])
             yield _batch(*meets[:1], own, dry=True)
+    for code in CODES:
+        meets = (
+            f'update: {{node: {{sku: "{code}"}}, name: "x"}}',
+            f'move: {{node: {{sku: "{home}"}}, to: {{parent: {{sku: "{code}"}}}}}}',
+        )
+        yield _batch(new, *meets)
+        yield _batch(*meets[:1], own, dry=True)
     yield _batch(own, f'create: {{parent: {{path: "{home}"}}, key: "own", id: "T-b-extra", name: "x", {box}}}')
     yield _batch(f'move: {{node: {{path: "{home}"}}, key: "extra"}}', own)
     yield _batch(own, new, inside, move, dry=True)

@@ -45,7 +45,7 @@ class Thing(Node, hierarchy="thing", many="things", search="hierarchy", location
     """A thing of any depth."""
 
     note: str | None = attribute("Text on every level.", search=True)
-    sku: str | None = attribute("Its stock keeping unit.", unique=True)
+    sku: str | None = attribute("Its stock keeping unit.", unique=True, federation_key=True)
 
 
 class Box(Thing, under=[None, "self"]):

@@ -25,11 +25,19 @@ ONE_MOMENT = (
     "Requests during a move see the state before or after the commit in the whole response: lists, pages, counts, ids "
     "and former paths alike",
 )
+FREED = "A deleted node has no value, and takes its last one again when it is [restored](writing.md#undo-a-deletion)"
+UNDONE = "So is a restore whose nodes have a unique value of another node"
+CODES = 3  # unique values that are looked up
 PROMISES = (
     ONE_MOMENT,
     ("writing.md", "At one moment, the *commit*, the whole subtree changes from its old place to its new one."),
     ("writing.md", "another server, the next start, or `clade repair` continues it"),
     ("writing.md", "All other nodes are written as usual"),
+    ("writing.md", UNDONE),
+    ("attributes.md", FREED),
+    ("writing.md", "Of a large restore only the move finds it, which then is `UNDONE`"),
+    ("attributes.md", "taking one of their values is `CONFLICT`, and so is one that a large restore has taken again."),
+    ("consistency.md", "a node by path, by id or by a unique value"),
     ("consistency.md", "A move of a large subtree is seen as a whole, before or after"),
 )
 REQUEST_SECONDS = {"sqlite": 4.0, "dynamodb": 2.0}  # a move takes twice as long; 20 MB are read before it begins
@@ -47,10 +55,13 @@ class Change:
     old: Path
     new: Path | None
     restored: bool = False
+    kept: Tree | None = None  # of a restore that is undone: the state that had the subtree
 
     @property
     def whole(self) -> Tree:
         """The state that has the subtree at its old place: of a restore, one after it, or where else it would be."""
+        if self.kept:
+            return self.kept
         return self.after.moved(self.new or (), self.old) if self.restored else self.before
 
     def questions(self, cursor: str) -> list[Question]:
@@ -68,7 +79,11 @@ class Change:
             pool += asking.by_id(item.id)
             word = item.name.split()[-1]
             pool += [asking.search(word), asking.search(word, ("T",)), asking.search(word, self.old)]
-        return [*pool, asking.fixed(self._moves(), ("before", "after"), self._state), self._changes(asking, cursor)]
+        codes = [whole.nodes[path].sku for path in whole.below(self.old) if whole.nodes[path].sku]
+        for code in [*codes[: CODES - 1], codes[-1]]:
+            pool += asking.by_code(code)
+        states = ("before", "before" if self.kept else "after")
+        return [*pool, asking.fixed(self._moves(), states, self._state), self._changes(asking, cursor)]
 
     @property
     def tree(self) -> str:
@@ -82,7 +97,10 @@ class Change:
         """Before or after, as the progress of this move says; other moves do not count."""
         mine = [move for move in moves if (move["from"], move["to"]) == (text(self.old), text(self.new))]
         said = mine[0]["state"] if mine else "COPYING"
-        return {"COPYING": "before", "SWEEPING": "after", "DONE": "after"}.get(said, said)
+        known = {"COPYING": "before", "SWEEPING": "after", "DONE": "after"}
+        if self.restored:  # one that was undone is made again
+            known["UNDONE"] = "before"
+        return known.get(said, said)
 
     def _changes(self, asking: Asking, cursor: str) -> Question:
         made = {"event": "MOVED", "from": text(self.old), "to": text(self.new)}
@@ -91,7 +109,7 @@ class Change:
         field = f'changes(hierarchy: THING, tree: "{self.tree}", after: "{cursor}")'
         return asking.fixed(
             f"{field} {{ changes {{ event from to withDescendants }} }}",
-            ([], [{**made, "withDescendants": True}]),
+            ([], [] if self.kept else [{**made, "withDescendants": True}]),
             lambda feed: [change for change in feed["changes"] if change["withDescendants"]],
         )
 
@@ -211,6 +229,8 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
         for back in chance.sample([here, ("T", "dest", "back"), ("V", "back")], 2 if long else 1):
             deletion = _change(before, here, None)
             counts += watched(place, store, servers, deletion, chance, kill=False)
+            if not counts["large restores undone"]:
+                counts += _undone(place, store, servers, deletion, back, chance)
             change = _restoring(deletion, back)
             counts += watched(place, store, servers, change, chance, kill=long and chance.random() < 0.7)
             if back == here or time.monotonic() > until - 45:
@@ -253,13 +273,38 @@ def _change(before: Tree, old: Path, new: Path | None) -> Change:
     return Change(_mutation(f"moveThing({once}, input: {{{node}, {place}}})"), before, after, old, new)
 
 
-def _restoring(deletion: Change, new: Path) -> Change:
-    """The restore of what was deleted, to its place or another one."""
+def _undone(
+    place: Place, store: str, servers: list[Server], deletion: Change, back: Path, chance: random.Random
+) -> Counter[str]:
+    """A restore of which another node has a unique value meanwhile, until it has given that up."""
+    codes = sorted(item.sku for item in deletion.before.nodes.values() if item.sku)
+    taken = chance.choice(codes)
+    _give(servers[1], '{path: "T/rest"}', f'"{taken}"', taken)
+    change = _restoring(deletion, back, taken)
+    counts = watched(place, store, servers, change, chance, kill=False)
+    _give(servers[0], f'{{sku: "{taken}"}}', "null", taken)
+    return counts
+
+
+def _give(server: Server, node: str, value: str, code: str) -> None:
+    """Give a unique value to a node, or clear it."""
+    field = f"updateThing(input: {{node: {node}, attributes: {{box: {{sku: {value}}}}}}}) {{ node {{ path sku }} }}"
+    answer = server.ask(f"mutation {{ made: {field} }}")
+    node_of = {"path": "T/rest", "sku": None if value == "null" else code}
+    if answer.errors or answer.data["made"]["node"] != node_of:
+        raise Wrong(FREED, [f"delete the node with {code}", field], node_of, answer.json)
+
+
+def _restoring(deletion: Change, new: Path, taken: str = "") -> Change:
+    """The restore of what was deleted, to its place or another one; it is undone if a unique value is taken by T/rest."""
     top, old = deletion.before.nodes[deletion.old], deletion.old
     to = f', to: {{parent: {{path: "{text(new[:-1])}"}}}}, key: "{new[-1]}"' if new != old else ""
-    once = f'idempotencyKey: "{top.id} again at {text(new)}"'
+    once = f'idempotencyKey: "{top.id} again at {text(new)}{" in vain" if taken else ""}"'
     field = f'restoreThing({once}, input: {{id: "thing:{top.id}"{to}}})'
     before = deletion.after
+    if taken:
+        before = before.coded(("T", "rest"), taken)
+        return Change(_mutation(field), before, before, old, new, restored=True, kept=deletion.before)
     return Change(_mutation(field), before, before.restored(deletion.before, old, new), old, new, restored=True)
 
 
@@ -278,7 +323,8 @@ def watched(
     try:
         watch.await_answers(4)
         move = _begun(servers[0], change)
-        watch.counts += _written_meanwhile(servers[1], change, move["id"])
+        if not change.kept:  # else they might be made after the end
+            watch.counts += _written_meanwhile(servers[1], change, move["id"])
         if kill:
             watch.await_answers(chance.randrange(100))
             watch.killed.add(servers[0].url)
@@ -291,7 +337,7 @@ def watched(
     finally:
         watch.close()
     watch.raise_wrong()
-    watch.counts["subtrees restored"] += change.restored
+    watch.counts["large restores undone" if change.kept else "subtrees restored"] += change.restored
     return watch.counts + _all_after(servers, change, watch)
 
 
@@ -345,13 +391,17 @@ def _wait_until_done(server: Server, change: Change, move: str, watch: Watch) ->
         nonlocal state
         answer = server.ask(f'{{ move(id: "{move}") {{ state reason nodes written }} }}')
         state = answer.json["data"] and answer.json["data"]["move"]
-        return bool(watch.wrong) or bool(state and state["state"] == "DONE")
+        return bool(watch.wrong) or bool(state and state["state"] in ("DONE", "UNDONE"))
+
+    expected = "UNDONE" if change.kept else "DONE"
 
     def problem() -> Wrong:
-        return Wrong(PROMISES[2][1], [change.mutation, "kill -9 of its server"], "DONE", state)
+        return Wrong(PROMISES[2][1], [change.mutation, "kill -9 of its server"], expected, state)
 
     eventually(is_over, FINISHED_SECONDS, problem)
     watch.raise_wrong()
+    if state["state"] != expected or bool(state["reason"]) is not bool(change.kept):
+        raise Wrong(UNDONE, [f"unique values: {sorted(change.before.codes)}", change.mutation], expected, state)
 
 
 def _all_after(servers: list[Server], change: Change, watch: Watch) -> Counter[str]:
@@ -365,7 +415,7 @@ def _all_after(servers: list[Server], change: Change, watch: Watch) -> Counter[s
         leaf = change.whole.nodes[change.whole.below(change.old)[-1]]
         asked = f'deletedNode(id: "thing:{leaf.id}") {{ nodeId path }} thing(id: "thing:{leaf.id}") {{ revision }}'
         gone: Answer = servers[0].ask(f"{{ {asked} }}")
-        if (gone.data["deletedNode"] is None) is not change.restored:
+        if (gone.data["deletedNode"] is None) is not (change.restored and not change.kept):
             raise Wrong("`deletedNode` finds a node of a large deletion", [change.mutation], leaf.id, gone.json)
         again = servers[1].ask(change.mutation)
         if change.restored and (again.json.get("data") or {}).get("made", {}).get("move") is None:

@@ -45,6 +45,10 @@ class Asking:
     def by_id(self, item: str) -> list[Question]:
         return self._node(f'id: "thing:{item}"', lambda state: state.paths.get(item))
 
+    def by_code(self, code: str) -> list[Question]:
+        """A node by a unique value, which it has in one state or another."""
+        return self._node(f'sku: "{code}"', lambda state: state.codes.get(code))
+
     def _node(self, argument: str, find: Callable[[Tree], Path | None]) -> list[Question]:
         def node(read: Callable[[Tree, Path], Any]) -> Callable[[Tree], Any]:
             def answer(state: Tree) -> Any:

@@ -3,19 +3,21 @@
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 Path = tuple[str, ...]
+CODED = 20  # each such card has a unique value
 
 
 @dataclass(frozen=True)
 class Item:
-    """A node: its id without the hierarchy, its level and its name."""
+    """A node: its id without the hierarchy, its level and its name; `sku` is a unique value."""
 
     id: str
     level: str
     name: str
     note: str = ""
+    sku: str = ""
 
 
 @dataclass
@@ -27,6 +29,7 @@ class Tree:
 
     def __post_init__(self) -> None:
         self.paths = {item.id: path for path, item in self.nodes.items()}
+        self.codes = {item.sku: path for path, item in self.nodes.items() if item.sku}
         self._order = sorted(self.nodes)
         self._children: dict[Path, list[Path]] = defaultdict(list)
         for path in self._order:
@@ -46,6 +49,10 @@ class Tree:
 
     def ancestors(self, path: Path) -> list[Path]:
         return [path[:length] for length in range(1, len(path))]
+
+    def coded(self, path: Path, sku: str) -> "Tree":
+        """This tree after a node has got a unique value."""
+        return Tree({**self.nodes, path: replace(self.nodes[path], sku=sku)}, self.former)
 
     def moved(self, old: Path, new: Path) -> "Tree":
         """This tree after a move or a rename."""
@@ -71,8 +78,9 @@ class Tree:
         """The lines of a file that `clade import` reads."""
         for path, item in sorted(self.nodes.items()):
             title = {"title": "t"} if item.level == "CARD" else {}
+            sku = {"sku": item.sku} if item.sku else {}
             note = {"note": item.note} if item.note else {}
-            yield {"path": list(path), "level": item.level, "name": item.name, "id": item.id, **title, **note}
+            yield {"path": list(path), "level": item.level, "name": item.name, "id": item.id, **title, **note, **sku}
 
 
 def text(path: Path | None) -> str | None:
@@ -89,5 +97,6 @@ def with_subtree(boxes: int, cards: int, note: int = 0) -> Tree:
         nodes["T", "big", f"{box:03}"] = Item(f"b{box:03}", "BOX", f"Crate {box:03} crate{box:03}z")
         for card in range(cards):
             name = f"Slip {box:03} word{box * cards + card:05}z"
-            nodes["T", "big", f"{box:03}", f"{card:03}"] = Item(f"c{box:03}{card:03}", "CARD", name, "x" * note)
+            sku = "" if (box * cards + card) % CODED else f"code {box:03} {card:03}"
+            nodes["T", "big", f"{box:03}", f"{card:03}"] = Item(f"c{box:03}{card:03}", "CARD", name, "x" * note, sku)
     return Tree(nodes)

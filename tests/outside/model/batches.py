@@ -5,10 +5,11 @@ trees, each that has no fault; so their paths are those of their moment.
 """
 
 import copy
+import json
 import random
 from typing import Any
 
-from tests.outside.model import changes, operations, promises, rules
+from tests.outside.model import changes, codes, operations, promises, rules
 from tests.outside.model.fields import OneOf, difference
 from tests.outside.model.rules import Faults
 from tests.outside.model.session import (
@@ -61,7 +62,9 @@ class Trial:
         return any(len(self.trees.with_sku(node["values"].get("sku"))) > 1 for node in nodes)
 
     def _named(self, step: Step, given: Step) -> Step:
-        """The input with ids in the place of paths, where the step names its nodes by them."""
+        """The input with ids or unique values in the place of paths, where the step names its nodes by them."""
+        if step.get("by") == "sku":
+            return codes.named(self.trees, step, given)
         if step.get("by") == "id":
             nodes = [given.get("node"), given.get("parent"), (given.get("to") or {}).get("parent")]
             for one in nodes:
@@ -91,7 +94,7 @@ def some_batch(chance: random.Random, trees: Trees, number: int, ids: dict[int, 
             edit["expected"] += trial.revisions[node["id"]] - node["revision"]
         if kind == "reorder" and node and (node["parent"], node["level"]) in trial.trees.unplaced:
             continue  # where a node comes to among siblings that were reordered, only the server knows
-        if chance.random() < 0.5:
+        if "by" not in edit and chance.random() < 0.5:
             edit["by"] = "id"
         step["edits"].append(edit)
         trial.take(edit)
@@ -130,6 +133,8 @@ def make_batch(session: Session, step: Step) -> None:
     edits = session.sent.get(step.get("once", ""), trial.inputs)
     sent = {"edits": edits, "dry": step.get("dry", False), "once": step.get("once")}
     session.shown.append(f"server {step['server']}: editThings {operations.brief(sent)}")
+    named = sum('{"sku"' in text for text in map(json.dumps, edits))
+    session.counts["mutations that name nodes by unique values"] += named
     got = session.server(step).ask(f"mutation({head}) {{ {field} {{ {NODES} }} }}", sent)
     payload, errors = (got.json.get("data") or {}).get("made"), got.errors
     is_made = payload is not None and (payload["nodes"] is not None or payload["plan"] is not None)

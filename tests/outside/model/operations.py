@@ -73,8 +73,14 @@ def some_edit(chance: random.Random, trees: Trees, number: int, kind: str) -> St
         node = trees.at(step["path"])
         right = node["revision"] if node else 1
         step["expected"] = right if chance.random() < 0.6 else right + chance.choice((-1, 1, 7))
+    if kind == "create" and chance.random() < 0.3:
+        step["values"]["sku"] = chance.choice(values.SKUS)
     if chance.random() < 0.06:
         step |= _spoiled(chance, step)
+    if chance.random() < 0.3:
+        step["by"] = "sku"
+        if "expected" in step and chance.random() < 0.8:
+            del step["expected"]
     return step
 
 

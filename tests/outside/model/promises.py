@@ -17,6 +17,30 @@ REDIRECT: Promise = (
     "new one.",
 )
 BY_ID: Promise = ("querying.md", "The id survives renames and moves, so store it in other systems.")
+BY_CODE: Promise = (
+    "attributes.md",
+    "With `unique=True` no two nodes of the hierarchy have the same value of the attribute, and a node is named by it "
+    "in every input, and looked up by the field of its level",
+)
+EXACT: Promise = (
+    "attributes.md",
+    "Values compare exactly: case, spaces and leading zeros count, and an empty text is a value. Only how Unicode "
+    "composes characters does not (NFC).",
+)
+FREED: Promise = (
+    "attributes.md",
+    "A deleted node has no value, and takes its last one again when it is [restored](writing.md#undo-a-deletion); one "
+    "that is cleared is free.",
+)
+BY_THEN: Promise = ("writing.md", "A value names the node that would have it by then.")
+EITHER_NAME: Promise = (
+    "attributes.md",
+    "`expectedRevision` needs the path or id of the node, since a value may have passed on to another node.",
+)
+CODED_ENTITIES: Promise = (
+    "federation.md",
+    "An attribute with `unique=True` and `federation_key=True` is a further key",
+)
 ROOTS: Promise = ("querying.md", "The roots of a hierarchy are the list named after it: `locations`, `categories`.")
 CHILDREN: Promise = (
     "lists.md",

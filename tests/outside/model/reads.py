@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from tests.outside.model import facets, fields, lists, values
+from tests.outside.model import codes, facets, fields, lists, values
 from tests.outside.model.conditions import Word
 from tests.outside.model.fields import (
     Failure,
@@ -18,9 +18,11 @@ from tests.outside.model.fields import (
 )
 from tests.outside.model.literals import arguments, literal
 from tests.outside.model.promises import (
+    BY_CODE,
     BY_ID,
     BY_PATH,
     CHILDREN,
+    CODED_ENTITIES,
     DELETED,
     DESCENDANTS,
     ENTITIES,
@@ -36,7 +38,7 @@ from tests.outside.model.trees import LEVELS, Trees
 Read = dict[str, Any]
 MOST_ALIASES = 20  # "aliases | 30" (security.md), of which each look-up of several and the field of an error is one
 KINDS = ("thing", "thing", "id", "level", "paths", "ids", "roots", "entities", "old", "deleted", "refused",
-         *("list",) * 4)  # fmt: skip
+         "code", "code", "coded entities", *("list",) * 4)  # fmt: skip
 
 
 @dataclass
@@ -47,6 +49,7 @@ class Expected:
     data: Any
     codes: frozenset[str] = frozenset()
     promise: Promise = BY_ID
+    codes_asked: int = 0
 
 
 def some_read(chance: random.Random, trees: Trees, ids: dict[int, str]) -> Read:
@@ -68,7 +71,12 @@ def some_read(chance: random.Random, trees: Trees, ids: dict[int, str]) -> Read:
         read["paths"] = [
             chance.choice([*paths * 3, *trees.former, "nowhere"]) for _ in range(chance.choice((1, 3, 20)))
         ]
-    if kind in ("level", "entities"):
+    elif kind in ("code", "coded entities"):
+        read["codes"] = codes.some_codes(chance, trees)
+        if kind == "code":
+            del read["codes"][1:]
+            read["level"] = chance.choice(("THING", "THING", *LEVELS))
+    if kind in ("level", "entities", "coded entities"):
         read["level"] = chance.choice(LEVELS)
     if kind in ("roots", "list"):
         read["kind"] = "roots" if kind == "roots" else chance.choice(("children", "descendants"))
@@ -214,6 +222,35 @@ def _entities(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     return Expected(text, data, frozenset(codes), ENTITIES)
 
 
+def _found(trees: Trees, code: str, level: str, pick: list[Field]) -> tuple[Any, str | None]:
+    """What is found by a unique value as a node of a level, or of any one; and the code of its error."""
+    if len(code) > codes.LONGEST:
+        return None, "BAD_USER_INPUT"
+    node = next(iter(trees.with_sku(code)), None)
+    if node and level not in ("THING", node["level"]):
+        return None, "WRONG_LEVEL"
+    return (answer(trees, node, pick) if node else None), None
+
+
+def _code(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    """The node that has a unique value; null "whether a node has it or not"."""
+    (code,), level = read["codes"], read["level"]
+    pick = read["pick"] if level == "THING" else _only(read)
+    data, error = _found(trees, code, level, pick)
+    text = f"{level.lower()}(sku: {literal(code)}) {{ {text_of(pick)} }}"
+    return Expected(text, data, frozenset({error} if error else ()), BY_CODE, 1)
+
+
+def _coded_entities(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    levels = [("THING", read["level"])[place % 2] for place in range(len(read["codes"]))]
+    found = [_found(trees, code, level, read["pick"]) for code, level in zip(read["codes"], levels, strict=True)]
+    pairs = zip(levels, read["codes"], strict=True)
+    representations = [{"__typename": level.title(), "sku": code} for level, code in pairs]
+    text = f"_entities(representations: {literal(representations)}) {{ ... on Thing {{ {text_of(read['pick'])} }} }}"
+    errors = frozenset(error for _, error in found if error)
+    return Expected(text, [data for data, _ in found], errors, CODED_ENTITIES, len(found))
+
+
 def _deleted(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     id = real_id(read["id"], ids)
     gone = trees.deleted.get(id)
@@ -242,7 +279,8 @@ def _deleted(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
 
 _READS = {
     "thing": _thing, "id": _id, "level": _level, "paths": _old, "old": _old, "ids": _ids, "roots": _roots,
-    "list": _list, "refused": _refused, "entities": _entities, "deleted": _deleted,
+    "list": _list, "refused": _refused, "entities": _entities, "deleted": _deleted, "code": _code,
+    "coded entities": _coded_entities,
 }  # fmt: skip
 
 __all__ = ["Expected", "Word", "difference", "expected", "some_read"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from tests.outside.model import amounts, values
+from tests.outside.model import amounts, codes, values
 from tests.outside.model.changes import place_of
 from tests.outside.model.trees import Node, Trees
 
@@ -97,7 +97,10 @@ def rules(
         faults.add("NOT_FOUND", "node")
         if not {*step["path"].split("/")}.isdisjoint(values.ODD_KEYS):
             faults.maybe("BAD_PATH")
-    if node and "expected" in step:
+    if codes.is_named(trees, step, node) and "expected" in step:
+        # "`expectedRevision` needs the path or id of the node, since a value may have passed on to another node."
+        faults.add("CONFLICT BAD_USER_INPUT", "expectedRevision")
+    elif node and "expected" in step:
         by_path = step.get("by") != "id"  # which alone does not say whose revision is meant
         if step["expected"] != before.get(node["id"], node["revision"]) or (
             by_path and trees.former.get(step["path"], node["id"]) != node["id"]
@@ -125,8 +128,8 @@ def _content_rules(step: Step, node: Node | None, faults: Faults) -> None:
         faults.add("BAD_USER_INPUT", "name")
     if node and node["level"] != level and found:
         faults.add("WRONG_LEVEL", "attributes")
-    for codes, is_sure, place in amounts.faults(node, step) if node else ():
-        (faults.add if is_sure else faults.maybe)(codes, *place)
+    for told, is_sure, place in amounts.faults(node, step) if node else ():
+        (faults.add if is_sure else faults.maybe)(told, *place)
     for place in range(len(step.get("add") or ()) if node is None else 0):  # what is wrong without the node
         faults.maybe("BAD_USER_INPUT", "add", str(place))
     code = (found.get("parcel") or {"code": ""}).get("code")

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.outside.failures import Wrong
-from tests.outside.model import batches, cursors, feeds, fields, operations, reads
+from tests.outside.model import batches, codes, cursors, feeds, fields, operations, reads
 from tests.outside.model.filled import fill
 from tests.outside.model.races import race
 from tests.outside.model.session import Session
-from tests.outside.model.trees import Trees
+from tests.outside.model.trees import LEVELS, Trees
 from tests.outside.processes import Place
 
 Step = dict[str, Any]
 SHRINK_SECONDS = 90.0
 MIN_RACE_SECONDS = 5.0
 STEPS = 150
+MANY_CODES = 40
 
 
 def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str]:
@@ -59,6 +60,8 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
         if step["do"] in ("restore", "delete"):
             for read in followed(chance, session.trees, gone):
                 make(session, {**read, "server": chance.randrange(2), "seed": chance.randrange(2**31)})
+        if chance.random() < 0.3:
+            make(session, {**some_coded(chance, session.trees), "server": chance.randrange(2), "seed": number})
         for _ in range(chance.choice((0, 1, 1, 2, 4))):
             dice = chance.random()
             if dice < 0.3:
@@ -71,6 +74,13 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
         make(session, step)
     for step in everything(session.trees):
         make(session, {**step, "server": chance.randrange(2), "seed": chance.randrange(2**31)})
+
+
+def some_coded(chance: random.Random, trees: Trees) -> Step:
+    """A look-up of some unique values at once."""
+    read = {"do": "read", "read": "coded entities", "level": chance.choice(LEVELS)}
+    pick = [{"field": name} for name in ("id", "path", "sku", "revision")]
+    return {**read, "codes": codes.some_codes(chance, trees), "pick": pick}
 
 
 def followed(chance: random.Random, trees: Trees, gone: dict[str, Any]) -> Iterator[Step]:
@@ -97,6 +107,10 @@ def everything(trees: Trees) -> Iterator[Step]:
         one = {"do": "read", "read": "list", "kind": "descendants", "path": trees.path(root), "with": {}}
         yield {**one, "pick": [*pick, past]}
     yield {"do": "read", "read": "old", "paths": sorted(trees.former) or ["nowhere"], "pick": pick}
+    known = codes.all_codes(trees)
+    for start in range(0, len(known), MANY_CODES):
+        one = {"do": "read", "read": "coded entities", "codes": known[start : start + MANY_CODES], "level": "THING"}
+        yield {**one, "pick": [{"field": name} for name in ("id", "path", "sku")]}
     for node in trees.deleted.values():
         yield {"do": "read", "read": "deleted", "id": {"of": node["step"]}, "pick": []}
     for tree in sorted(trees.logs):

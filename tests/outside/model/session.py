@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.outside.failures import Wrong
-from tests.outside.model import changes, fields, operations, promises, reads, rules
+from tests.outside.model import changes, codes, fields, operations, promises, reads, rules
 from tests.outside.model.fields import answer, difference, text_of
 from tests.outside.model.reads import Expected
 from tests.outside.model.rules import Faults
@@ -47,7 +47,7 @@ class Session:
         self.steps: list[Step] = []
         self.counts: Counter[str] = Counter()
         self.once: dict[str, tuple[Step, Node | list[Any]]] = {}
-        self.sent: dict[str, list[Any]] = {}  # the inputs of batches by their keys, as they are repeated
+        self.sent: dict[str, Any] = {}  # inputs of batches, and variables, by their keys, as they are repeated
         self.shown: list[str] = []
         self.cursors: dict[str, tuple[str, int]] = {}
         self.kept: list[Any] = []
@@ -63,6 +63,12 @@ class Session:
         self.steps.append(step)
         more = {"create": "", "update": "", "restore": LARGE}.get(step["do"], MOVED)
         text, sent = operations.request(step, f"{PAYLOAD} {more}", self.ids)
+        once = step.get("once", "")
+        if once in self.sent and is_same(self.once[once][0], step):
+            sent = self.sent[once]  # a node that was named by a unique value may have another one since
+        elif step.get("by") == "sku":
+            sent["input"] = codes.named(self.trees, step, sent["input"])
+            self.counts["mutations that name nodes by unique values"] += '{"sku"' in json.dumps(sent)
         self.shown.append(
             f"server {step['server']}: {text.split('{', 1)[1].split('{')[0].strip()} {operations.brief(sent)}"
         )
@@ -82,6 +88,8 @@ class Session:
             self._dry(step, payload, errors)
         else:
             self._made(step, payload, errors, body)
+        if once in self.once:
+            self.sent.setdefault(once, sent)
 
     def _rejected(self, faults: Faults, payload: Any, errors: list[Any]) -> None:
         if payload is not None or not faults.agree(errors):
@@ -109,8 +117,7 @@ class Session:
         promise = promises.REPEATED
         first, written = self.once[step["once"]]
         what = "node" if isinstance(written, dict) else "nodes"
-        same = all(first.get(name) == step.get(name) for name in {*first, *step} - {"n", "server"})
-        if not same:
+        if not is_same(first, step):
             if payload is not None or not errors:
                 self.wrong(promises.ONE_KEY, "an error", payload)
         elif payload is None or payload[what] is None:
@@ -190,6 +197,7 @@ class Session:
             text = f"{{ read: {expected.text} {beside} }}"
             got = server.ask(text)
             self.counts["reads compared"] += 1
+            self.counts["look-ups by unique values"] += expected.codes_asked
             problem = self._problem(expected, got)
             if problem and got.json.get("data") is None and "wrong:" in beside:
                 self.shown.append(f"server {number}: {text}")
@@ -233,6 +241,11 @@ class Session:
 
 
 # What mutations do to the model
+
+
+def is_same(first: Step, step: Step) -> bool:
+    """Whether a step makes the same mutation as an earlier one, on whatever server."""
+    return all(first.get(name) == step.get(name) for name in {*first, *step} - {"n", "server"})
 
 
 def snapshot(session: Session, node: Node) -> Node:
