@@ -78,6 +78,9 @@ class World:
     goods: Goods = field(default_factory=Goods)
     stage: Stage = Stage.BEFORE
     are_found: bool = False  # whether the last repair found no value twice
+    # Values that two nodes had when or since a repair looked. Such a one belongs to the node that the repair named first;
+    # once that has given it up, it may be given to a third one, until another repair.
+    doubtful: set[str] = field(default_factory=set)
     log: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     numbers: Any = field(default_factory=lambda: itertools.count(1))
@@ -99,7 +102,7 @@ class World:
     def after_setting(self, number: int, code: str, own: Good | None) -> set[str]:
         """What a server may answer to a node's new code."""
         is_taken = any(good is not own for good in self.goods.holders(code))
-        kept = {"TAKEN"} if is_taken else {MADE}
+        kept = {"TAKEN", *([MADE] if code in self.doubtful else [])} if is_taken else {MADE}
         if self.adds_unique:
             not_yet = {"NOT_INDEXED"} if number == 1 else {MADE}
             # While a repair runs the docs do not say whether a value is refused that it has not reached: it may be
@@ -339,6 +342,8 @@ class World:
 
     def step(self, turn: int) -> None:
         self.write((turn + self.chance.randrange(2)) % 2)
+        if self.adds_unique:
+            self.doubtful |= self.goods.twice().keys()
         for number in (0, 1):
             self.read(number)
             if turn % 2 == number:
@@ -412,7 +417,7 @@ def _fill(world: World, size: int, classes: str) -> None:
         name = f"{chance.choice(WORDS) if number % 8 == 1 else 'plain'} n{number}z"
         parent = chance.choice(shelves).id
         goods.add(Good(f"o{number}", f"o{number}", parent, "ITEM", name, {**values, **maker, **code, **own}))
-    if world.adds_unique:
+    if world.adds_unique and chance.random() < 0.6:
         for number in (3, 33, 66):
             goods.nodes[f"o{number}"].values["code"] = "c0" if number < 50 else "c9"
     file = world.place.folder / f"goods-{chance.randrange(10**9)}.jsonl"
@@ -455,7 +460,7 @@ def _repair(world: World, classes: str) -> None:
     missing = [one for one in told if not all(part in done.stdout for part in one)]
     if missing or (done.returncode != 0) is not bool(twice):
         raise world.wrong(LISTED, missing or ("status", int(bool(twice))), (done.returncode, done.stdout, done.stderr))
-    world.are_found = not twice
+    world.are_found, world.doubtful = not twice, {*twice}
     world.counts["repairs compared"] += 1
     world.counts["values that a repair listed"] += len(twice)
 

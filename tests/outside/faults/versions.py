@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,8 +126,8 @@ class Goods:
 
     def twice(self) -> dict[str, list[Good]]:
         """Codes that several nodes have."""
-        codes = sorted({good.values["code"] for good in self.nodes.values() if good.values.get("code") is not None})
-        return {code: found for code in codes if len(found := self.holders(code)) > 1}
+        codes = Counter(good.values["code"] for good in self.nodes.values() if good.values.get("code") is not None)
+        return {code: self.holders(code) for code in sorted(codes) if codes[code] > 1}
 
     def with_word(self, word: str, version: Version) -> set[str]:
         """The paths of nodes that a search for a word finds."""
