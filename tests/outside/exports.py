@@ -24,6 +24,11 @@ AGAIN = "importing the same file again changes nothing"
 AS_LEFT = "the node in a mutation's payload | it is as the mutation left it"
 PRUNED = "`--prune` removes nodes that the"
 NOTHING_REMOVED = "If Clade cannot tell which nodes a rejected row describes"
+BY_ID = "each row changes the names and attributes of the stored node that has its id."
+BY_CODE = "each row changes the stored node that has its value, wherever that is: in any tree, and after any move."
+SWAPPED = "two products swap their codes"
+UNKNOWN = "A row is rejected if no node has its id, and so are all rows of an id that several have."
+NO_VALUE = "A row whose value no node has is rejected"
 WHOLE = "Unlike an export, a copy is complete"
 PROMISES = (
     ("consistency.md", AS_LEFT),
@@ -32,6 +37,11 @@ PROMISES = (
     ("importing.md", "paths, levels, names in all languages, ids, attributes | yes | yes | yes"),
     ("importing.md", PRUNED),
     ("importing.md", NOTHING_REMOVED),
+    ("importing.md", BY_ID),
+    ("importing.md", BY_CODE),
+    ("importing.md", SWAPPED),
+    ("importing.md", UNKNOWN),
+    ("importing.md", NO_VALUE),
     ("importing.md", "A quote that is never closed stops the import before anything is written"),
     ("reference/commands.md", WHOLE),
     ("backup.md", "A backup (snapshot, disaster recovery) contains everything"),
@@ -72,6 +82,7 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
         lambda: source.through("csv"),
         lambda: source.through("jsonl"),
         source.pruned,
+        source.by_ids_and_codes,
     ]
     if long or chance.random() < 0.5:
         steps += [source.copied, source.backed_up]
@@ -190,6 +201,56 @@ class Source:
                 script = ["import everything", f"import --prune without {gone}", f"with the row {extra!r}"]
                 raise Wrong(promise, script, len(expected), len(after.read_bytes().splitlines()))
         return Counter({"imports that prune": 2})
+
+    def by_ids_and_codes(self) -> Counter[str]:
+        """Rows that name nodes by ids, and then by unique values: values are given, removed, and change their nodes."""
+        whole = self.place.folder / "by-whole.jsonl"
+        self._export(self.store, whole)
+        store = self.place.new_store()
+        self._import(store, whole, ["import everything"])
+        rows = {row["id"]: row for row in map(json.loads, whole.read_bytes().splitlines())}
+        ids = self.chance.sample(sorted(rows), min(len(rows), 12))
+        codes = {id: f"code {number}" for number, id in enumerate(ids)}
+        self._by(store, rows, "id", [{"id": id, "sku": codes[id], "note": f"Note of {id}"} for id in ids], BY_ID)
+        self._by(
+            store, rows, "id", [{"id": id, "note": None} for id in ids[:3]], BY_ID, bad={"id": "nobody", "note": "x"}
+        )
+        named = [{"sku": codes[id], "note": f"by {codes[id]}"} for id in ids[2:]]
+        self._by(store, rows, "sku", named, BY_CODE, bad={"sku": "no code", "note": "x"})
+        # "Only a circle over several trees … is rejected": of two trees with more than three nodes each has two.
+        one, other = next(
+            (one, other)
+            for one in ids
+            for other in ids
+            if one < other and rows[one]["path"][0] == rows[other]["path"][0]
+        )
+        swap = [{"id": one, "sku": codes[other]}, {"id": other, "sku": codes[one]}]
+        self._by(store, rows, "id", swap, SWAPPED)
+        expect_no_findings(store, BY_CODE, ["import by ids and unique values"])
+        return Counter({"imports of values by ids": 3, "imports of values by unique values": 1})
+
+    def _by(self, store: str, rows: dict[str, Any], name: str, given: list[Any], promise: str, bad: Any = None) -> None:
+        """Import values twice, and compare the store with what they leave; a `bad` row is rejected alone."""
+        file, after = (self.place.folder / f"by-{part}.jsonl" for part in ("values", "after"))
+        file.write_text("".join(json.dumps(row) + "\n" for row in (*given, *([bad] if bad else []))))
+        by_code = {row.get("sku"): row for row in rows.values()}
+        for row in given:
+            own = rows[row["id"]] if name == "id" else by_code[row["sku"]]
+            own.update({part: value for part, value in row.items() if part != name})
+        rows.update({id: {part: value for part, value in row.items() if value is not None} for id, row in rows.items()})
+        script = ["import everything", f"import --by {name} of {given} and {bad}"]
+        done: list[Any] = []
+        for _ in range(2):
+            done.append(on_things("import", "thing", str(file), "--by", name, store=store, status=None))
+            self._export(store, after)
+            got = {row["id"]: row for row in map(json.loads, after.read_bytes().splitlines())}
+            if got != rows:
+                wrong = [id for id in {*got, *rows} if got.get(id) != rows.get(id)][:2]
+                pair = [rows.get(id) for id in wrong], [got.get(id) for id in wrong]
+                raise Wrong(promise, [*script, done[-1].stdout, done[-1].stderr], *pair)
+        if any(bool(each.returncode) is not bool(bad) for each in done):
+            said = [(each.returncode, each.stdout, each.stderr) for each in done]
+            raise Wrong(UNKNOWN if name == "id" else NO_VALUE, script, "status 1 for a rejected row, else 0", said)
 
     def copied(self) -> Counter[str]:
         """A copy into SQLite and, where there is an engine, one back into DynamoDB."""

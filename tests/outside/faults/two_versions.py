@@ -78,8 +78,8 @@ class World:
     goods: Goods = field(default_factory=Goods)
     stage: Stage = Stage.BEFORE
     are_found: bool = False  # whether the last repair found no value twice
-    # Values that two nodes had when or since a repair looked. Such a one belongs to the node that the repair named first;
-    # once that has given it up, it may be given to a third one, until another repair.
+    # Values that two nodes had when or since a repair looked. Such a one belongs to the node that the repair came to
+    # first; once that has given it up, it may be given to a third one, until another repair.
     doubtful: set[str] = field(default_factory=set)
     log: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
