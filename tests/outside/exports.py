@@ -217,7 +217,7 @@ class Source:
         )
         named = [{"sku": codes[id], "note": f"by {codes[id]}"} for id in ids[2:]]
         self._by(store, rows, "sku", named, BY_CODE, bad={"sku": "no code", "note": "x"})
-        # "Only a circle over several trees … is rejected": of two trees with more than three nodes each has two.
+        # "Only a circle over several trees … is rejected"; most nodes are of one tree.
         one, other = next(
             (one, other)
             for one in ids

@@ -210,6 +210,9 @@ class World:
         good = self.chance.choice(self.goods.level("ITEM"))
         values = self._some_values(number, good)
         name = f"{self.chance.choice(WORDS)} n{next(self.numbers)}z" if self.chance.random() < 0.3 or not values else ""
+        self._set(number, good, values, name)
+
+    def _set(self, number: int, good: Good, values: Attributes, name: str) -> None:
         more = f', name: "{name}"' * bool(name) + f", attributes: {{item: {literal(values)}}}" * bool(values)
         field = f"updateGood(input: {{node: {self._name(number, good)}{more}}})"
         if node := self.mutate(number, field, self._allowed(number, values, good), "updates"):
@@ -263,6 +266,24 @@ class World:
         expected = {"id": f"good:{good.id}", "path": self.goods.path(good), "revision": good.revision}
         if node != expected:
             raise self.wrong(SEEN, expected, node)
+
+    def each_kind(self) -> None:
+        """A mutation of each kind by each version, with a code that another node has and one that none has."""
+        for number in (0, 1):
+            for code in ("taken", "free"):
+                good, other = self.chance.sample(self.goods.level("ITEM"), 2)
+                there = [one for one in self.goods.level("ITEM") if one.values.get("code") and one is not good]
+                values = {
+                    "code": self.chance.choice(there or [other]).values.get("code", "") if code == "taken" else ""
+                }
+                values["code"] = values["code"] or f"free {next(self.numbers)}"
+                if values["code"] != good.values.get("code"):
+                    self._set(number, good, values, "")
+            for kind in (self._create, self._update, self._move, self._delete, self._restore):
+                kind(number)
+            self.read(number)
+            self.search(number)
+        self._note_twice()
 
     # Reads
 
@@ -340,10 +361,13 @@ class World:
         for turn in range(number):
             self.step(turn)
 
-    def step(self, turn: int) -> None:
-        self.write((turn + self.chance.randrange(2)) % 2)
+    def _note_twice(self) -> None:
         if self.adds_unique:
             self.doubtful |= self.goods.twice().keys()
+
+    def step(self, turn: int) -> None:
+        self.write((turn + self.chance.randrange(2)) % 2)
+        self._note_twice()
         for number in (0, 1):
             self.read(number)
             if turn % 2 == number:
@@ -382,18 +406,20 @@ def _deployed(place: Place, chance: random.Random, *, long: bool) -> Counter[str
     _fill(world, size, old)
     settle = {"settle_seconds": "0.2"} if place.kind == "dynamodb" else {}
     world.servers = [place.server(world.store, hierarchies=file, **settle) for file in (old, new)]
-    world.steps(16 if long else 8)
+    world.each_kind()
+    world.steps(8 if long else 2)
     world.stage = Stage.AMID
     _repair_meanwhile(world, new, killed=True)
     world.steps(4)
     _repair_meanwhile(world, new, killed=False)
     world.stage = Stage.AFTER
-    world.steps(16 if long else 8)
+    world.each_kind()
     _repair(world, new)
-    world.steps(8 if long else 4)
+    world.steps(8 if long else 2)
     _give_others(world)
     _repair(world, new)
-    world.steps(16 if long else 8)
+    world.each_kind()
+    world.steps(16 if long else 4)
     if world.versions[1].has_bundles:
         _bundle(world)
     world.servers[0].stop()

@@ -61,7 +61,18 @@ MOMENTS = (
 )  # fmt: skip
 SITES = ("https://example.com/a", "http://example.com/?q=%2F&x=1#y", "https://example.com/" + "p" * 1000)
 # Values of which each belongs to one node, of whatever level.
-SKUS = ("", "A", "a", "é", "e\u0301", "Å", "\u212b", "s" * 600, *[f"sku-{number}" for number in range(60)])
+SKUS = (
+    "",
+    "A",
+    "a",
+    "é",
+    "e\u0301",
+    "Å",
+    "\u212b",
+    "s" * 600,
+    *[f"sku-{number}" for number in range(30)],
+    *[f"sk{('ü', 'u' + chr(0x308))[number % 2]}-{number}" for number in range(30)],
+)
 STATES = ("OPEN", "CLOSED", "null_", "WAITING")
 SIZES = ("SMALL", "LARGE")
 MONEY = (("12.50", "EUR"), ("0", "JPY"), ("-3.99", "USD"), ("99999999999999999999.99", "CHF"))
