@@ -37,6 +37,7 @@ PROMISES = (
     ("rights.md", "A former path of a hidden node is null, as a path at which there never was a node."),
     ("rights.md", CODE_HIDDEN),
     ("rights.md", "So does whoever sets a unique value"),
+    ("writing.md", "a write grant on the path that the node had, and on its new one."),
     ("rights.md", "A move out of the visible paths is `DELETED`"),
     ("rights.md", "Reads never share a limit with hidden nodes"),
     ("rights.md", "Only callers who may read everything get `extensions.reads`"),

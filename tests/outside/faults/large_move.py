@@ -27,6 +27,7 @@ ONE_MOMENT = (
 )
 FREED = "A deleted node has no value, and takes its last one again when it is [restored](writing.md#undo-a-deletion)"
 UNDONE = "So is a restore whose nodes have a unique value of another node"
+CONFLICT = "taking one of their values is `CONFLICT`, and so is one that a large restore has taken again."
 CODES = 3  # unique values that are looked up
 PROMISES = (
     ONE_MOMENT,
@@ -36,7 +37,7 @@ PROMISES = (
     ("writing.md", UNDONE),
     ("attributes.md", FREED),
     ("writing.md", "Of a large restore only the move finds it, which then is `UNDONE`"),
-    ("attributes.md", "taking one of their values is `CONFLICT`, and so is one that a large restore has taken again."),
+    ("attributes.md", CONFLICT),
     ("consistency.md", "a node by path, by id or by a unique value"),
     ("consistency.md", "A move of a large subtree is seen as a whole, before or after"),
 )
@@ -371,12 +372,36 @@ def _written_meanwhile(server: Server, change: Change, move: str) -> Counter[str
             sentence = "While the move is in progress nobody else can write to the nodes of the subtree"
             raise Wrong(sentence, [change.mutation, f"mutation {{ {field} }}"], "CONFLICT", answer.json)
         counts["writes to what is moved"] += 1
+    for _ in range(3):
+        _taken_meanwhile(server, change, move)
+        counts["unique values of what is moved"] += 1
     other = server.ask(
         'mutation { updateThing(input: {node: {path: "T/rest"}, attributes: {box: {small: 1}}}) { node { id } } }'
     )
     if other.errors and not set(other.codes) & PATIENT:
         raise Wrong("All other nodes are written as usual", [change.mutation, "update T/rest"], "made", other.json)
     return counts
+
+
+def _taken_meanwhile(server: Server, change: Change, move: str) -> None:
+    """A dry run that takes a unique value of the subtree, which is refused as long as that has it, or is losing it."""
+    code = next(iter(sorted(change.whole.codes)))
+    field = f'updateThing(dryRun: true, input: {{node: {{path: "T/rest"}}, attributes: {{box: {{sku: "{code}"}}}}}})'
+    text = f"mutation {{ {field} {{ node {{ id }} }} }}"
+    before = _state_of(server, move)
+    answer = server.ask(text)
+    after = _state_of(server, move)
+    is_gone = change.new is None and after != "COPYING"
+    is_missing = change.restored and before not in ("SWEEPING", "DONE")
+    allowed = [["TAKEN"], ["CONFLICT"], *([[]] if is_gone or is_missing else [])]
+    if answer.codes not in allowed and not set(answer.codes) & PATIENT:
+        raise Wrong(CONFLICT, [change.mutation, f"{before}, then {after}: {text}"], allowed, answer.json)
+
+
+def _state_of(server: Server, move: str) -> str | None:
+    """The state of a large move; None if the server says to try again."""
+    found = server.ask(f'{{ move(id: "{move}") {{ state }} }}').json.get("data") or {}
+    return (found.get("move") or {}).get("state")
 
 
 def _end_of_log(server: Server, tree: str) -> str:

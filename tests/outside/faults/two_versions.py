@@ -47,6 +47,7 @@ PROMISES = (
     *((PAGE, sentence) for sentence in (EVERY_SEARCH, OLD_SEARCH, BOTH_SEARCH, KEPT, UNIQUE, UNTIL, LISTED, AGAIN)),
     *((PAGE, sentence) for sentence in (FOUND, NO_LONGER, REMOVED, NEW_LEVEL, RULES)),
     ("reference/commands.md", CONTINUES),
+    ("writing.md", "Rules that the class has had since do not apply."),
     ("consistency.md", SEEN),
 )
 PATIENT = {"UNAVAILABLE", "TIMEOUT", "OVERLOADED"}

@@ -158,6 +158,23 @@ POSITION: Promise = (
     "writing.md",
     "its `position` among its siblings of the same level",
 )
+RESTORED: Promise = (
+    "writing.md",
+    "below its former parent, wherever that is now. `to` and `key` choose another place, as those of a move.",
+)
+RESTORED_PART: Promise = ("writing.md", "any node that a deletion removed can be named, not only its top.")
+STAYS_DELETED: Promise = (
+    "writing.md",
+    "A node that was brought back since stays where it is, and what was below it stays deleted until it is restored, "
+    "too.",
+)
+RESTORED_REVISIONS: Promise = (
+    "writing.md",
+    "each node gets one, with the content of its last one, so that its `history` tells when and by whom it was "
+    "restored.",
+)
+RESTORED_LOG: Promise = ("writing.md", "one change, `RESTORED`, [with all descendants](#changes-of-a-tree).")
+RESTORED_VALUES: Promise = ("writing.md", "another node has a unique value of one of the nodes")
 LARGE_MOVE: Promise = (
     "writing.md",
     "A larger move, rename or `CASCADE` is registered by one transaction and continues in the background",
