@@ -284,6 +284,13 @@ def _undone(
     change = _restoring(deletion, back, taken)
     counts = watched(place, store, servers, change, chance, kill=False)
     _give(servers[0], f'{{sku: "{taken}"}}', "null", taken)
+
+    # Its state is UNDONE as soon as it goes back; until its end another restore is a CONFLICT.
+    def has_ended() -> bool:
+        (last,) = servers[0].ask("{ moves(hierarchy: THING, first: 1) { endedAt } }").data["moves"]
+        return last["endedAt"] is not None
+
+    eventually(has_ended, FINISHED_SECONDS, lambda: Wrong(UNDONE, [change.mutation], "an end", "none"))
     return counts
 
 
@@ -344,13 +351,17 @@ def watched(
 
 def _begun(server: Server, change: Change) -> dict[str, Any]:
     """The large move in the payload; the mutation is sent again while its result is unknown, as the docs say."""
-    answers = (server.ask(change.mutation) for _ in range(10))
-    answer = next((one for one in answers if not set(one.codes) & PATIENT), None) or server.ask(change.mutation)
+    answers = [server.ask(change.mutation)]
+    while set(answers[-1].codes) & PATIENT and len(answers) < 11:
+        answers.append(server.ask(change.mutation))
+    answer = answers[-1]
     expected = (text(change.old), text(change.new), len(change.whole.below(change.old)) + 1)
     made = (answer.json["data"] or {}).get("made")
     move: dict[str, Any] = (made and made["move"]) or {}
     if (move.get("from"), move.get("to"), move.get("nodes")) != expected:
-        raise Wrong("`move` in a payload is the large move", [change.mutation], expected, answer.json)
+        script = [f"{change.mutation}: {one.codes}" for one in answers]
+        script.append(str(server.ask("{ moves(hierarchy: THING) { id from to state } }").json))
+        raise Wrong("`move` in a payload is the large move", script, expected, answer.json)
     return move
 
 
