@@ -15,7 +15,7 @@ from tests.outside.model.trees import LEVELS, Trees
 from tests.outside.processes import Place
 
 Step = dict[str, Any]
-SHRINK_SECONDS = 5.0
+SHRINK_SECONDS = 90.0
 MIN_RACE_SECONDS = 5.0
 STEPS = 150
 MANY_CODES = 40
