@@ -187,7 +187,8 @@ class Chains:
         ]  # fmt: skip
         likely = [at for at in found if at in self.own or self.series[at] in {self.series[one] for one in chain}]
         if not likely and not self.own:
-            found = [at for at in found if not self._are_codes(at)]
+            are_letters = "".join(self.values.get(beside, ())).isalpha()
+            found = [at for at in found if not self._are_codes(at) or (at == beside and are_letters)]
             likely = [at for at in found if NAMES.search(self.names[at])] or [
                 at for at in found if at in (0, max(chain) + 1)
             ]
