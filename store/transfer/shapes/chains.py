@@ -111,8 +111,8 @@ class Chains:
         return stairs
 
     def _repeated(self) -> list[int]:
-        """The columns of codes in a staircase whose rows repeat the codes above their own: each path has one row, and so
-        has each beginning of it. A column that is filled where the one before it is has no level.
+        """The columns of codes in a staircase whose rows repeat the codes above: each path has one row, and so has each
+        beginning of it. A column that is filled where the one before it is has no level.
         """
         chain: list[int] = []
         for at, column in enumerate(self._columns):
@@ -123,7 +123,7 @@ class Chains:
                 chain += [at] if pairs - {(False, False)} == {(True, True), (False, True)} else []
         rows = [(*filter(None, row),) for row in zip(*(self._columns[at] for at in chain), strict=True)]
         paths = {(), *rows}
-        return chain if 1 < len(chain) and len(paths) > len(rows) and all(row[:-1] in paths for row in rows) else []
+        return chain if len(chain) > 1 and len(paths) > len(rows) and all(row[:-1] in paths for row in rows) else []
 
     def _numbered(self) -> list[int]:
         """The longest series of numbered names, by their numbers, whose values are below one another."""
