@@ -177,14 +177,17 @@ def _file_path(keys: Collection[str]) -> str:
 
 
 def _account(keys: Collection[str]) -> str:
-    """A long one of keys that are accounts of a ledger, such as `Assets:Bank:Cash`; empty where they are not."""
+    """A long one of keys that are accounts of a ledger, such as `Assets:Bank:Cash`, or all of two parts, of which
+    several first ones are shared, and longer than the tags of languages; empty where they are not.
+    """
     roots = Counter(key.partition(":")[0] for key in keys)
     accounts = [key for key in keys if _ACCOUNT.fullmatch(key)]
     above = sum(roots[key] > 1 for key in keys)  # keys that are roots of others
     related = sum(roots[key.partition(":")[0]] > 1 for key in accounts)
     are_most = len(accounts) + above >= 0.9 * len(keys) and 2 * related >= len(accounts) >= ENOUGH_ROWS
     longest = max(accounts, key=lambda key: (key.count(":"), -len(key)), default="")
-    return longest if are_most and (above or longest.count(":") > 1) else ""
+    shared = {root for key in accounts if len(root := key.partition(":")[0]) > 3 and roots[root] > 1}
+    return longest if are_most and (above or longest.count(":") > 1 or len(shared) > 1) else ""
 
 
 def are_domains(keys: Collection[str]) -> bool:

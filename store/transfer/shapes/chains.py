@@ -69,7 +69,7 @@ class Chains:
             are_named = any(at in self.own or "#" in self.series[at] or _LEVELS.search(self.names[at]) for at in chain)
             if not are_named and sum(self.sizes[at] < len(self.values[at]) for at in chain) < 2:
                 chain = []
-        return [self.header[at] for at in chain], bool(stairs)
+        return [self.header[at] for at in chain], is_staircase([self._columns[at] for at in stairs])
 
     def _series(self, at: int) -> str:
         """What the names of a series have in common: all but the number, else the last word, such as in Subcategory."""
@@ -103,10 +103,27 @@ class Chains:
             if all(root.isalpha() or code.startswith(root.rstrip("0-./")) for code, root in pairs):  # unlike amounts
                 ways.insert(0, codes)
         stairs = next((way for way in ways if is_staircase([self._columns[at] for at in way])), [])
+        if titles and not stairs:
+            stairs = codes = self._repeated()
         if titles and stairs and stairs == codes:
             titles.sort(key=lambda at: (not NAMES.search(self.names[at]), at not in self.values))
             self.title = self.header[titles[0]]
         return stairs
+
+    def _repeated(self) -> list[int]:
+        """The columns of codes in a staircase whose rows repeat the codes above: each path has one row, and so has each
+        beginning of it. A column that is filled where the one before it is has no level.
+        """
+        chain: list[int] = []
+        for at, column in enumerate(self._columns):
+            if len(chain) < 2 and all(map(_CODE.fullmatch, column)):
+                chain = [at]
+            elif chain and "" in column and all(map(_is_code, filter(None, column))):
+                pairs = {(bool(own), bool(above)) for own, above in zip(column, self._columns[chain[-1]], strict=True)}
+                chain += [at] if pairs - {(False, False)} == {(True, True), (False, True)} else []
+        rows = [(*filter(None, row),) for row in zip(*(self._columns[at] for at in chain), strict=True)]
+        paths = {(), *rows}
+        return chain if len(chain) > 1 and len(paths) > len(rows) and all(row[:-1] in paths for row in rows) else []
 
     def _numbered(self) -> list[int]:
         """The longest series of numbered names, by their numbers, whose values are below one another."""
@@ -170,7 +187,8 @@ class Chains:
         ]  # fmt: skip
         likely = [at for at in found if at in self.own or self.series[at] in {self.series[one] for one in chain}]
         if not likely and not self.own:
-            found = [at for at in found if not self._are_codes(at)]
+            are_letters = "".join(self.values.get(beside, ())).isalpha()
+            found = [at for at in found if not self._are_codes(at) or (at == beside and are_letters)]
             likely = [at for at in found if NAMES.search(self.names[at])] or [
                 at for at in found if at in (0, max(chain) + 1)
             ]
