@@ -39,6 +39,7 @@ _NUMBERS = re.compile(  # folded names of columns whose numbers may be ids by ch
 )
 _DEPTHS = re.compile("level|lvl|depth|ebene|niveau|nivel|livello|stufe|tiefe")  # in folded names of columns
 _DEPTH = re.compile("1?[0-9]", re.ASCII)
+_PARTS = re.compile(r"[\W_]+")
 _ORDERS = re.compile("sort|seq|order|^(pos|position|rank|rang)$|reihenfolge|orden|ordre|ordem")  # in folded names
 _CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
 
@@ -128,7 +129,7 @@ class Links(LinkedRows):
             try:
                 see_codes(place, known, partial(look.tree_by, prefix=column))
             except Doubt as codes:
-                _see_depths(look, place, column)
+                see_depths(look, column)
                 if not keys:
                     see_paths_beside(look, column, codes)
                 raise
@@ -140,17 +141,20 @@ class Links(LinkedRows):
             see_codes(source, {code.partition(" ")[0] for code in codes})
 
 
-def _see_depths(look: Look, place: str, column: str) -> None:
+def see_depths(look: Look, column: str) -> None:
     """Raise Doubt for codes of which many are not below their parents by a column of depths, which says more."""
     for name, values in zip(look.sample.header, look.sample.columns, strict=False):
         if not _DEPTHS.search(fold(name)) or not all(map(_DEPTH.fullmatch, values)) or len({*values}) < 2:
             continue
         depths = {code: int(depth) for code, depth in zip(look.sample.column(column), values, strict=True) if code}
-        parents, above = code_parents(depths)[0], min(depths.values()) - 1
-        others = [code for code, depth in depths.items() if depth <= depths.get(parents.get(code, ""), above)]
-        others += [code for code, depth in depths.items() if code not in parents and depth > above + 1]
-        if len(others) * 10 > len(depths):
-            seen = f'{place} looks like a tree by codes, but "{shorten(name)}" has other depths'
+        parents, below = code_parents(depths)[0], dict[str, int]()
+        for code, depth in depths.items():
+            above = parents.get(code, "")
+            below[above] = max(depths.get(above, -1) + 1, min(depth, below.get(above, depth)))
+        others = [code for code, depth in depths.items() if depth != below[parents.get(code, "")]]
+        sizes = {code: (len(code), *map(len, _PARTS.split(code))) for code in depths}  # where parents have no rows
+        if len(others) * 10 > len(depths) and len({*sizes.values()}) < len({(sizes[one], depths[one]) for one in depths}):
+            seen = f'"{shorten(name)}" of {look.source} has other depths than codes in "{shorten(column)}"'
             seen += f", such as {depths[others[0]]} of {shorten(others[0])}"
             see_sequence(look, name)
             raise shape_doubt(seen, look.tree_by(depth=name, key=column) if are_in_order(values) else ())

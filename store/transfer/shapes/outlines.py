@@ -45,6 +45,7 @@ _TOTAL = re.compile(r"(?:total|summe|итого|всего)(?: of| for)? (.+)|(.
 _SIGNS = "-*+•·–—>#├└┣┗╰─━│┃|`\\ \xa0"  # before texts
 _DEPTH = re.compile("1?[0-9]")
 _DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
+_DEPTHS |= {f"{of}level" for of in ("display", "outline", "tree", "hierarchy", "node", "indent", "category")}
 
 
 @dataclass
