@@ -3,7 +3,8 @@ it.
 
 Codes by position are cut at any character, as `11 111 1111`, `BE BE1 BE10`, `01 01.1 01.11`, `A01.111`; with zeros at
 their ends, as `71000000 71100000`, and a check character behind, as `71000000-8`; in ranges, as `31-33`, which holds
-`311`. In others the parts between signs are whole: `1.1` is no part of `1.10`, nor `1/2/3` of `1/2/30`.
+`311`; with signs for any characters, as `12-XX` above `12Axx` and that above `12A05`. In others the parts between signs
+are whole: `1.1` is no part of `1.10`, nor `1/2/3` of `1/2/30`.
 """
 
 import re

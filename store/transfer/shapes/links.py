@@ -152,8 +152,9 @@ def see_depths(look: Look, column: str) -> None:
             above = parents.get(code, "")
             below[above] = max(depths.get(above, -1) + 1, min(depth, below.get(above, depth)))
         others = [code for code, depth in depths.items() if depth != below[parents.get(code, "")]]
-        sizes = {code: (len(code), *map(len, _PARTS.split(code))) for code in depths}  # where parents have no rows
-        if len(others) * 10 > len(depths) and len({*sizes.values()}) < len({(sizes[one], depths[one]) for one in depths}):
+        sizes = [str([*map(len, _PARTS.split(code))]) for code in depths]  # say depths where parents have no rows
+        is_other = len({*sizes}) < len({*zip(sizes, depths.values(), strict=True)})
+        if is_other and len(others) * 10 > len(depths):
             seen = f'"{shorten(name)}" of {look.source} has other depths than codes in "{shorten(column)}"'
             seen += f", such as {depths[others[0]]} of {shorten(others[0])}"
             see_sequence(look, name)
