@@ -9,7 +9,8 @@ from functools import cached_property
 
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
-from store.transfer.shapes.doubts import DATE, ENOUGH_ROWS, nested_level, shape_doubt
+from store.transfer.formats.source import Doubt
+from store.transfer.shapes.doubts import DATE, ENOUGH_ROWS, Look, nested_level, shape_doubt
 
 ARROWS = (" > ", " » ", " › ", " → ", " -> ")
 SURE_SEPARATORS = (*ARROWS, " :: ", " | ", "->", ">", "»", "›", "→", "::", "|", "\\")
@@ -20,6 +21,7 @@ _FILE = re.compile(r"(\.{0,2}|~)/.*|.*/[^/]*(\.\w{1,5}|/.*)", re.DOTALL)  # an a
 MANY_PATHS = 8
 LEAF_FIRST = (" < ", " ← ", ", ", ",")  # signs of paths that may begin with the leaf, as addresses do
 _UPWARD = frozenset(map(str.strip, LEAF_FIRST))
+_TEX = re.compile(r"\\[{}'`^~$&%#,;!\"]|\s\\[^\W\d_]|\\[^\W\d_]+[{^]|\$[^$]*\\")  # a command of TeX, as \{ or \alpha
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _ACCOUNT = re.compile(r"[^\W\d_][^:]*(?<!\s):[^\W\d_][^:]*(?:(?<!\s):(?!\s)[^:]+)*")  # of a ledger, as Assets:Bank
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
@@ -133,6 +135,7 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
     known = {key.strip() for key in keys}
     for separator in SEPARATORS:
         joined = [key for key in keys if separator in key.strip() and not (separator == "." and " " in key.strip())]
+        joined = [key for key in joined if separator != "\\" or not _TEX.search(key)]
         if not joined or (separator == "." and are_domains(keys)):
             continue
         parents = [key.rpartition(separator)[0].strip() for key in joined]
@@ -290,3 +293,21 @@ def see_paths(
             readings.append([*options, *words])
     seen = f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs'
     raise shape_doubt(seen, *readings, other=other)
+
+
+def see_paths_beside(look: Look, column: str, codes: Doubt) -> None:
+    """Raise Doubt for paths with blanks around their separators in another column than that of codes, which are their
+    ids. The names of paths say a tree more surely than codes, whose readings come behind.
+    """
+    level = nested_level(look.hierarchy)
+    for other, values in zip(look.sample.header, look.sample.columns, strict=False):
+        path = paths_in_cells({*values} - {""}) if level and other and other != column else None
+        if level and path and path[1] not in DASHES and path[1][0].isspace():
+            place = f'Column "{shorten(other)}" of {look.source}'
+            try:
+                see_paths(look.hierarchy, place, path, level.name, other, values)
+            except Doubt as paths:
+                own_id = ["--id", f"{level.name.lower()}={column}"]
+                ids = [[*words, *own_id] for words in paths.readings]
+                paths.readings = [*ids, *paths.readings, *codes.readings]
+                raise paths from None
