@@ -44,7 +44,8 @@ def unread_kind(file: Path) -> str:
     if suffix in _UNREAD:
         return f"a file of the kind {suffix}"
     text = "" if suffix in MARKDOWN else _start(file)
-    return next((kind for kind, start in _KINDS.items() if start.match(text)), "YAML" if text and _is_yaml(text) else "")
+    found = next((kind for kind, start in _KINDS.items() if start.match(text)), "")
+    return found or ("YAML" if _is_yaml(text) else "")
 
 
 def _is_yaml(text: str) -> bool:

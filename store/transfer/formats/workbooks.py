@@ -2,9 +2,10 @@
 
 import re
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import cache
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
@@ -52,10 +53,15 @@ def excel_table(
         if sheet is not None and sheet not in sheets:
             raise BadInput(f'{file.name} has no sheet "{sheet}"; it has {named([*sheets])}.')
         name = sheet or next(iter([*[name for name in sheets if sheets[name].sheet_state == "visible"], *sheets]))
-        if not (sheet or header_row or column_names or Guess.SHAPE in taken):
-            _see_cover(file, name, sheets)
-        with archive.open(sheets[name]._worksheet_path) as content:
-            found = SheetScan(content)
+
+        @cache
+        def scanned(one: str) -> SheetScan:
+            with archive.open(sheets[one]._worksheet_path) as content:
+                return SheetScan(content)
+
+        found = scanned(name)
+        if len(sheets) > 1 and not (sheet or header_row or column_names or Guess.SHAPE in taken):
+            _see_cover(file, name, sheets, scanned)
         sheets[name].reset_dimensions()  # by which rows would be cut where they are wrong
         book = sheets[name].parent
         indents = [int(one.indent) if one.indent and one.horizontal in _LEFT else 0 for one in book._alignments]
@@ -95,16 +101,25 @@ def excel_table(
     return Table(file.name, header, lambda: rows(start + 1), merged, header_row=start or None, unclear=unclear)
 
 
-def _see_cover(file: Path, name: str, sheets: Mapping[str, Any]) -> None:
+def _see_cover(file: Path, name: str, sheets: Mapping[str, Any], scanned: Callable[[str], SheetScan]) -> None:
     """Raise Doubt where a sheet has texts beside a few names, below a title, and another one is a wider table."""
-    widths: dict[str, list[int]] = {}  # of the first rows, with 0 of empty ones
-    for one in [name, *(other for other in sheets if other != name and sheets[other].sheet_state == "visible")]:
+
+    def widths(one: str) -> list[int]:
+        """The numbers of cells with values in the first rows."""
+        last = min(scanned(one).last, TITLE_ROWS)
         sheets[one].reset_dimensions()
-        rows = islice(sheets[one].iter_rows(values_only=True), TITLE_ROWS)
-        widths[one] = [sum(cell not in (None, "") for cell in row) for row in rows]
-    own = widths.pop(name)
-    tables = [one for one, found in widths.items() if sum(width > 2 for width in found) > max(2, len(found) / 2)]
-    if tables and next(filter(None, own), 0) == 1 and max(own) == 2 and len(own) < TITLE_ROWS:
+        rows = islice(sheets[one].iter_rows(values_only=True), last)
+        return [sum(cell not in (None, "") for cell in row) for row in rows]
+
+    def is_table(one: str) -> bool:
+        found = widths(one)
+        return sum(width > 2 for width in found) > max(2, len(found) / 2)
+
+    own = widths(name)
+    if next(filter(None, own), 0) != 1 or max(own) != 2 or len(own) == TITLE_ROWS:
+        return
+    shown = [one for one in sheets if one != name and sheets[one].sheet_state == "visible"]
+    if tables := [one for one in shown if is_table(one)]:
         seen = f'The first sheet of {file.name}, "{shorten(name)}", has a title and texts, and no table as another has'
         below = ("--sheet", name, "--header-row", str(own.index(2) + 1))  # where the title is that of a table
         raise Doubt(Guess.SHAPE, seen, *[("--sheet", one) for one in tables], below, other="--sheet names another")
