@@ -17,7 +17,7 @@ MARKDOWN = (".md", ".markdown")
 _UNREAD = frozenset(
     ".xml .kml .gpx .graphml .mm .rss .xsd .opml .rdf .owl .ttl .n3 .trig .nt .nq .yaml .yml .toml .html .htm .xhtml "
     ".pdf .sql .mrc .numbers .mdb .accdb .rtf .doc .docx .odt .ppt .pptx .odp .db .sqlite .sqlite3 .dbf .shp .gpkg "
-    ".7z .ldif .rar .tar .tgz .bz2 .xz .zst".split()
+    ".py .php .rb .java .cs .7z .ldif .rar .tar .tgz .bz2 .xz .zst".split()
 )
 _KINDS = {
     "XML or HTML": re.compile(r"\s*(?:<\?xml|<!doctype|<!--|<[a-z][\w:.-]*(?:\s[^<>]*)?>(?=.*</))", re.I | re.S),
