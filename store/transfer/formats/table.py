@@ -179,6 +179,7 @@ def check_titles(place: str, rows: Sequence[tuple[int, Sequence[str]]], *, are_p
     first = next((index for index in wider if not COMMENT.match(rows[index][1][0])), None)
     if first is None:
         return
+    first -= COMMENT.match(rows[first - 1][1][0]) is not None and widths[first - 1] >= widths[first]  # as #id, name
     (line, title), (number, header) = rows[0], rows[first]
     is_padded = are_padded or len(title) > widths[0]
     if is_padded and 2 * sum(map(bool, title)) > sum(map(bool, header)):

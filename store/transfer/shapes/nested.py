@@ -31,6 +31,7 @@ _OTHER_LISTS = "is a tree whose nodes are in other lists than children"
 _TITLES = frozenset(("name", "title", "label", "text", "caption", "displayname"))  # folded
 _IDS = frozenset(("id", "uuid", "uid", "guid", "oid", "code"))
 _CHILDREN = re.compile("child|narrower|^sub|haspart|members$|kinder")  # folded names of lists
+_REFS = re.compile("(_r|R)efs?$")  # names of fields with ids of other objects
 _OWN_FIELDS = NAMED | {"path", "level", NAMES, "rank", "undefined"}
 
 
@@ -404,6 +405,8 @@ def see_nested(hierarchy: Hierarchy, table: Table, options: RowOptions) -> None:
         names = {name for one in objects if isinstance(one, dict) for name in one if _CHILDREN.search(fold(name))}
         _see_names(table.name, objects, names)
         if not (options.columns.levels or options.tree):
+            refs = {name for one in objects if isinstance(one, dict) for name in one if _REFS.search(name)}
+            _see_names(table.name, objects, refs)
             _see_tree(hierarchy, table.name, objects)
     if Guess.SHAPE in options.taken:
         return

@@ -14,7 +14,7 @@ from store.transfer.formats.cells import fold, text_of, typed_text
 from store.transfer.formats.source import Guess
 from store.transfer.formats.table import INDENT, Table, TableRow
 from store.transfer.rows import Rejection, Row, TextRows
-from store.transfer.shapes.doubts import Look, shape_doubt
+from store.transfer.shapes.doubts import NUMBER, Look, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
 from store.transfer.shapes.parent_tree import level_below
 from store.transfer.shapes.paths import line_of
@@ -335,6 +335,7 @@ def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> No
     depths = [len(mark[0]) if (mark := _MARKS.match(text)) else 0 for text in given]
     found = [text for text, depth in zip(given, depths, strict=True) if depth > min(depths)]
     has_many = bool(found) and sum(map(bool, depths)) >= 0.3 * len(given) and depths[0] == min(depths)
+    has_many = has_many and not all(NUMBER.fullmatch(text.strip()) for text in given)  # which stand right
     if has_many or sum(text.startswith(INDENT) for text in found) > 1:
         seen = "is indented" if found[0].startswith(INDENT) else "begins with blanks or signs that may show its depth"
         shown = shorten(found[0].lstrip(INDENT))
