@@ -183,7 +183,8 @@ class Chains:
         found = [
             at for at, column in self.values.items()
             if len({*zip(deepest, column, strict=True)} if at == beside else {*column}) == len(rows)
-            and (self.sizes[at] > self.sizes[chain[-1]] or (at == beside and NAMES.search(self.names[at]))) and 2 * sum(map(eq, column, deepest)) <= len(rows)
+            and (self.sizes[at] > self.sizes[chain[-1]] or (at == beside and NAMES.search(self.names[at])))
+            and 2 * sum(map(eq, column, deepest)) <= len(rows)
         ]  # fmt: skip
         likely = [at for at in found if at in self.own or self.series[at] in {self.series[one] for one in chain}]
         if not likely and not self.own:
