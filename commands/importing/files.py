@@ -155,6 +155,9 @@ def _csv(file: Path, options: FileOptions) -> Table:
     is_header = options.header_row or options.column_names or not columns.isdisjoint(table.header)
     if not is_header and not is_path_table(table.header):
         table.check_titles()
+    first = table.sample.texts[:1] if options.column_names and len(options.column_names) > 1 else []
+    if first and COMMENT.match(first[0][0]) and not any(first[0][1:]) and Guess.SHAPE not in options.taken:
+        raise _comment(file, first[0][0])
     return table
 
 
@@ -166,9 +169,13 @@ def _text(file: Path, options: FileOptions) -> Table:
     is_comment = bool(lines and COMMENT.match(lines[0])) and not content_name(file).lower().endswith(MARKDOWN)
     is_comment = is_comment and (options.tree is not None or not lines[0].startswith(("#", "//")))
     if is_comment and re.match(r"[^\s*+-]", below) and Guess.SHAPE not in options.taken:
-        seen = f'{file.name} begins with a comment, "{shorten(lines[0])}", which would become a node'
-        raise Doubt(Guess.SHAPE, seen, other="remove the lines of comments")
+        raise _comment(file, lines[0])
     return table
+
+
+def _comment(file: Path, line: str) -> Doubt:
+    seen = f'{file.name} begins with a comment, "{shorten(line)}", which would become a node'
+    return Doubt(Guess.SHAPE, seen, other="remove the lines of comments")
 
 
 FORMATS: Mapping[str, Callable[[Path, FileOptions], Table]] = {

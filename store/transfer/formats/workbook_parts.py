@@ -126,6 +126,7 @@ class SheetScan(_Scan):
         self.levels = bytearray(1)
         self._level, self._are_details_below = 1, False
         self.ends: dict[int, int] = {}  # of the first rows of merged cells: the last rows
+        self.widths: dict[int, int] = {}  # of these: the last columns
         self._spans: dict[tuple[int, int], int] = {}  # of merged cells of several rows: their last first row
         self._row = self._others = self._elements = self._cells = self._size = self._written = 0
         self._cell, self._before = "", (0, "")
@@ -188,6 +189,8 @@ class SheetScan(_Scan):
         if found is None:
             raise ValueError(f"merged cells have the range {reference[:20]}")
         left, top, right, end = found.groups()
+        if end and int(top) <= TITLE_ROWS:
+            self.widths[int(top)] = max(self.widths.get(int(top), 0), _number(_COLUMN.match(right)))
         if int(top) < int(end or top):
             span = (_number(_COLUMN.match(left)), min(_number(_COLUMN.match(right)), MAX_SHEET_COLUMNS))
             self._spans[span] = max(self._spans.get(span, 0), int(top))

@@ -14,7 +14,7 @@ from store.errors import BadInput, install_hint, shorten
 from store.transfer.formats.cells import ShownCell, named, text_of
 from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import INDENT, TITLE_ROWS, Table, TableRow, bounded_row, check_titles, flat
-from store.transfer.formats.workbook_parts import MAX_CELL_CHARACTERS, Parts, SheetScan, TextScan
+from store.transfer.formats.workbook_parts import MAX_CELL_CHARACTERS, MAX_SHEET_COLUMNS, Parts, SheetScan, TextScan
 
 MAX_FORMAT_CHARACTERS = 255  # of a number format of Excel
 MAX_DIGITS = 15  # of a number, of which Excel keeps no more
@@ -92,6 +92,8 @@ def excel_table(
         if not header_row:
             check_titles(f"Row {{}} of {file.name}", sample, are_padded=True)
         start, header = sample[0][0], [text.strip() for text in sample[0][1]]
+        width = min(found.widths.get(start, 0), MAX_SHEET_COLUMNS)  # of a header whose last name is over several cells
+        header += [""] * (width - len(header))
         below = [text.strip() for number, row in sample[1:2] if number == found.ends.get(start) for text in row]
         if any(name and not above for above, name in zip_longest(header, below, fillvalue="")):
             start, header = start + 1, [one or above for above, one in zip_longest(header, below, fillvalue="")]

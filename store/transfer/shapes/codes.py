@@ -130,7 +130,7 @@ def _may_end(code: str, end: int, split: str) -> bool:
     """
     both = code[end - 1 : end + 1]
     if split not in (BY_POSITION, _WHOLE):
-        return code[end - 1] in split or code[end:].lstrip()[:1] in split
+        return not {code[end - 1], code[end], code[end:].lstrip()[:1]}.isdisjoint(split)
     if split == _WHOLE:
         return not both.isdecimal() and not both.isalpha()
     return not (both.isalpha() and bool(_DIVIDER.search(code, 0, end)))
@@ -233,6 +233,11 @@ def see_codes(place: str, codes: Collection[str], tree_by: Callable[..., list[st
         )
 
 
+def is_one_word(key: str) -> bool:
+    """Whether a key has no blanks, or, as `01 05`, no letters."""
+    return not any(map(str.isspace, key)) or not any(map(str.isalpha, key))
+
+
 def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     """A root, and the longest other one that it begins with, where most of the roots begin with another one.
 
@@ -241,7 +246,7 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     """
     if len(keys) < ENOUGH_ROWS or max(map(len, keys)) > MAX_CODE:
         return None
-    codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
+    codes = {key for key in keys if any(map(str.isdecimal, key)) and is_one_word(key)}
     sections = {_NUMBER_AT_END.sub("", code) for code in codes}
     are_numbers = _are_consecutive([*_without_check(codes).values()]) and sections.isdisjoint(keys)
     are_codes = len(codes) >= 0.5 * len(keys) and not are_numbers

@@ -14,7 +14,7 @@ from store.transfer.formats.source import REASON, Doubt
 from store.transfer.formats.table import Sample, Table
 from store.transfer.rows import Rejection, Row
 from store.transfer.shapes.cell_paths import see_paths_beside
-from store.transfer.shapes.codes import BY_POSITION, code_parents, see_codes
+from store.transfer.shapes.codes import BY_POSITION, code_parents, is_one_word, see_codes
 from store.transfer.shapes.doubts import HEADER_WORDS, NUMBER, Look, are_words, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
 from store.transfer.shapes.outlines import are_in_order
@@ -125,7 +125,7 @@ class Links(LinkedRows):
         known, keys = {*values} - {""}, look.keys
         is_code = 10 * len(known) >= 9 * len(values) and (not keys or column in keys or _CODES.search(fold(column)))
         is_code = is_code and sum(any(map(str.isdecimal, one)) for one in known) >= 0.5 * len(known)
-        if is_code and sum(" " not in one for one in known) >= 0.9 * len(known):
+        if is_code and sum(map(is_one_word, known)) >= 0.9 * len(known):
             try:
                 see_codes(place, known, partial(look.tree_by, prefix=column))
             except Doubt as codes:

@@ -334,7 +334,7 @@ def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> No
     given = [*filter(str.strip, texts)]
     depths = [len(mark[0]) if (mark := _MARKS.match(text)) else 0 for text in given]
     found = [text for text, depth in zip(given, depths, strict=True) if depth > min(depths)]
-    has_many = bool(found) and sum(map(bool, depths)) >= 0.3 * len(given) and depths[0] == min(depths)
+    has_many = bool(found) and sum(map(bool, depths)) >= 0.3 * len(given)
     has_many = has_many and not all(NUMBER.fullmatch(text.strip()) for text in given)  # which stand right
     if has_many or sum(text.startswith(INDENT) for text in found) > 1:
         seen = "is indented" if found[0].startswith(INDENT) else "begins with blanks or signs that may show its depth"

@@ -158,6 +158,16 @@ def test_a_header_of_two_rows_has_names_in_either_of_them_where_cells_are_merged
     assert {*stored(clade, "location")} == {"NO", "NO/03", "SE", "SE/46"}
 
 
+def test_a_last_name_over_several_cells_is_that_of_several_columns(tmp_path: Path) -> None:
+    book = workbook(tmp_path / "a.xlsx", [["Sector", None, "Trade", None], [10, "Energy", 1010, "Oil"]])
+    for place in ("A1:B1", "C1:D1"):
+        book.active.merge_cells(place)
+    book.save(tmp_path / "a.xlsx")
+    table = excel_table(tmp_path / "a.xlsx")
+    assert table.header == ["Sector", "", "Trade", ""]
+    assert [reason for _, _, reason, *_ in table.rows()] == [None]
+
+
 def test_a_first_row_of_data_that_is_merged_with_those_below_is_no_header_of_two_rows(tmp_path: Path) -> None:
     book = workbook(tmp_path / "a.xlsx", [["Art", "Oil"], [None, "Ink"], ["Toys", "Lego"]])
     book.active.merge_cells("A1:A2")
