@@ -157,7 +157,7 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
         codes = [key for key in keys if key.count(separator) > 1 and not DATE.fullmatch(key)]
         codes = [key for key in codes if separator == ", " or " " not in key.strip()]
         counts = Counter(code.rpartition(separator)[0] for code in codes)
-        if len(codes) >= 0.9 * len(keys) and sum(one for one in counts.values() if one > 1) * 2 >= len(codes):
+        if codes and len(codes) >= 0.9 * len(keys) and 2 * sum(one for one in counts.values() if one > 1) >= len(codes):
             return max(codes, key=lambda code: counts[code.rpartition(separator)[0]]), separator
     return None
 
