@@ -46,7 +46,7 @@ class Chains:
             if name and name not in attributes and not _NO_LEVELS.search(name) and self.names.count(name) == 1
             if any(column) and are_words([*filter(None, column)]) and not {*map(str.lower, column)} <= _FLAGS
         }
-        self._columns, self.title = sample.columns, ""
+        self._columns, self.title, self.repeats = sample.columns, "", False  # whether a code again is no level
         self.sizes = {at: len({*column} - {""}) for at, column in self.values.items()}
         self._level = level
         self.series = {at: self._series(at) for at in self.values}
@@ -91,7 +91,7 @@ class Chains:
         for at, column in self.values.items():
             if "" in column:
                 series[self.series[at]].append(at)
-        ways = [*series.values(), sorted(at for columns in series.values() for at in columns)]
+        ways = [*series.values(), sorted(at for columns in series.values() for at in columns), self._steps()]
         codes = [at for at, column in enumerate(self._columns) if "" in column and _is_code("".join(column))]
         titles = [
             at for at, column in enumerate(self._columns) if at in self.values or "descri" in self.names[at]
@@ -110,20 +110,35 @@ class Chains:
             self.title = self.header[titles[0]]
         return stairs
 
+    def _steps(self) -> list[int]:
+        """The columns that have gaps, without those that are filled where one before them is, as others of its node."""
+        chain: list[int] = []
+        for at, column in self.values.items():
+            if "" in column and not any(own and any(above) for own, *above in self._rows(at, *chain)):
+                chain.append(at)
+        return chain if len(chain) > 2 else []
+
+    def _rows(self, *places: int) -> Iterator[tuple[str, ...]]:
+        return zip(*(self._columns[at] for at in places), strict=True)
+
     def _repeated(self) -> list[int]:
         """The columns of codes in a staircase whose rows repeat the codes above: each path has one row, and so has each
-        beginning of it. A column that is filled where the one before it is has no level.
+        beginning of it. No level has a column that is filled where the one before it is, or a code again in its row.
         """
         chain: list[int] = []
         for at, column in enumerate(self._columns):
             if len(chain) < 2 and all(map(_CODE.fullmatch, column)):
                 chain = [at]
             elif chain and "" in column and all(map(_is_code, filter(None, column))):
-                pairs = {(bool(own), bool(above)) for own, above in zip(column, self._columns[chain[-1]], strict=True)}
+                pairs = {(bool(own), bool(above)) for own, above in self._rows(at, chain[-1])}
                 chain += [at] if pairs - {(False, False)} == {(True, True), (False, True)} else []
-        rows = [(*filter(None, row),) for row in zip(*(self._columns[at] for at in chain), strict=True)]
-        paths = {(), *rows}
-        return chain if len(chain) > 1 and len(paths) > len(rows) and all(row[:-1] in paths for row in rows) else []
+        for self.repeats in (True, False) if len(chain) > 1 else ():
+            each = [filter(None, row) for row in self._rows(*chain)]
+            rows = [(*(dict.fromkeys(row) if self.repeats else row),) for row in each]
+            paths = {(), *rows}
+            if len(paths) > len(rows) and all(row[:-1] in paths for row in rows):
+                return chain
+        return []
 
     def _numbered(self) -> list[int]:
         """The longest series of numbered names, by their numbers, whose values are below one another."""

@@ -252,7 +252,8 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, i
     A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
     nothing refers to itself by a number, in a circle or elsewhere, and something has a grandparent, or the other column
     `is_id` by its name. Numbers are parents if there are several, one has two children and most rows with a 0 have
-    some, or if ids are `is_sparse`, so that no other numbers meet them by chance.
+    some, or if ids are `is_sparse`, so that no other numbers meet them by chance; then few roots may share a parent
+    that has no row.
     """
     ids: dict[int, int | None] = {}
     is_numeric, has_zeros, own_references, blanks = True, False, 0, 0
@@ -268,6 +269,10 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, i
     known = sum(parent in ids for parent in references)
     if is_named:
         return known > 0 and known * 2 >= len(references)
+    unknown = [parent for parent in references if parent not in ids] if is_sparse else []
+    if len({*unknown}) == 1 < len(unknown) < known:
+        blanks, references = len(unknown), [parent for parent in references if parent != unknown[0]]
+        ids |= {own: None for own, parent in ids.items() if parent == unknown[0]}
     if known < len(references) or (is_numeric and (own_references or not blanks)):
         return False
     parents = {*references}
