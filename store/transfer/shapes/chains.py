@@ -194,11 +194,11 @@ class Chains:
         deepest = [next(filter(None, reversed(cells)), "") for cells in rows]
         if any(self.sizes[at] == len(rows) for at in chain):
             return []
-        beside = max(chain) + 1
+        beside, named = max(chain) + 1, self.names.index("name") if "name" in self.names else None
         found = [
             at for at, column in self.values.items()
-            if len({*zip(deepest, column, strict=True)} if at == beside else {*column}) == len(rows)
-            and (self.sizes[at] > self.sizes[chain[-1]] or (at == beside and NAMES.search(self.names[at])))
+            if len({*zip(deepest, column, strict=True)} if at in (beside, named) else {*column}) == len(rows)
+            and (self.sizes[at] > self.sizes[chain[-1]] or (at in (beside, named) and NAMES.search(self.names[at])))
             and 2 * sum(map(eq, column, deepest)) <= len(rows)
         ]  # fmt: skip
         likely = [at for at in found if at in self.own or self.series[at] in {self.series[one] for one in chain}]
