@@ -86,7 +86,10 @@ def tree_of_sample(given: Given, shape: Shape) -> list[str]:
     rejected = check_sample(plan, name, tree.rows() if tree else shape.first)
     if rejected and given.steps and 10 * len(plan.rejections) > plan.rows:  # advice has to fit nearly all rows
         raise Doubt(Guess.SHAPE, rejected.rstrip("."))
-    notes = [f"  {sentence}" for sentence in (*(tree.sentences if tree else ()), rejected) if sentence]
+    paths = [(*row.path,) for row in (() if tree else shape.first) if not isinstance(row, Rejection)]
+    joined = len(paths) - len({*paths})
+    repeated = f"{quantity(joined, 'row')} of nodes that another row has." if joined else ""
+    notes = [f"  {sentence}" for sentence in (*(tree.sentences if tree else ()), repeated, rejected) if sentence]
     of_part = f" of the first {plan.rows:,} rows" if plan.rows >= DESCRIBED_ROWS else ""
     return [*preview(plan, of_part), *notes]
 

@@ -3,6 +3,7 @@ extension and the options.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,11 +17,11 @@ import typer
 from store.errors import BadInput, shorten, shown_address
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.contents import readings, unread_kind
+from store.transfer.formats.contents import MARKDOWN, readings, unread_kind
 from store.transfer.formats.csv import Dialect, csv_table, looks_like_table
 from store.transfer.formats.json import LINE_ENDINGS, geojson_table, json_table, lines_table
 from store.transfer.formats.source import BLOCK_BYTES, Doubt, Guess, content_name
-from store.transfer.formats.table import Table
+from store.transfer.formats.table import COMMENT, Table
 from store.transfer.formats.text import text_table
 from store.transfer.formats.workbooks import excel_table, parquet_table
 from store.transfer.shapes.choice import shape_of
@@ -154,14 +155,36 @@ def _csv(file: Path, options: FileOptions) -> Table:
     is_header = options.header_row or options.column_names or not columns.isdisjoint(table.header)
     if not is_header and not is_path_table(table.header):
         table.check_titles()
+    first = table.sample.texts[:1] if options.column_names and len(options.column_names) > 1 else []
+    if first and COMMENT.match(first[0][0]) and not any(first[0][1:]) and Guess.SHAPE not in options.taken:
+        raise _comment(file, first[0][0])
     return table
+
+
+def _text(file: Path, options: FileOptions) -> Table:
+    """The table of a text. Raises Doubt, unless the guess is taken, for comments above it that would become nodes."""
+    table = text_table(file, options.dialect, options.taken)
+    lines = [line for (line,) in table.sample.texts]
+    below = next((line for line in lines if not COMMENT.match(line)), "")
+    is_comment = bool(lines and COMMENT.match(lines[0])) and not content_name(file).lower().endswith(MARKDOWN)
+    is_comment = is_comment and (options.tree is not None or not lines[0].startswith(("#", "//")))
+    if is_comment and re.match(r"[^\s*+-]", below) and Guess.SHAPE not in options.taken:
+        raise _comment(file, lines[0])
+    return table
+
+
+def _comment(file: Path, line: str) -> Doubt:
+    seen = f'{file.name} begins with a comment, "{shorten(line)}", which would become a node'
+    return Doubt(Guess.SHAPE, seen, other="remove the lines of comments")
 
 
 FORMATS: Mapping[str, Callable[[Path, FileOptions], Table]] = {
     "csv": _csv,
     "jsonl": lambda file, _: lines_table(file),
-    "taxonomy": lambda file, options: text_table(file, options.dialect, options.taken),
-    "excel": lambda file, options: excel_table(file, options.sheet, options.header_row, options.column_names),
+    "taxonomy": _text,
+    "excel": lambda file, options: excel_table(
+        file, options.sheet, options.header_row, options.column_names, options.taken
+    ),
     "parquet": lambda file, _: parquet_table(file),
     "json": lambda file, _: json_table(file),
     "geojson": lambda file, _: geojson_table(file, is_lines=content_name(file).lower().endswith(LINE_ENDINGS)),

@@ -235,7 +235,7 @@ _STATES = {
     MoveState.COPYING: "The subtree is visible at its old path while it is copied to its new one.",
     MoveState.SWEEPING: "The subtree is visible at its new path, or deleted; the items at its old path are removed.",
     MoveState.DONE: "The move is done.",
-    MoveState.UNDONE: "The move failed and was undone.",
+    MoveState.UNDONE: "The move failed; what it had copied is removed until it has an `endedAt`.",
 }
 _STATE_MEMBERS = {state.name: (state.value, text) for state, text in _STATES.items()}
 _MOVE_STATE = enum_class("SubtreeMoveState", _STATE_MEMBERS, "The progress of a move.")

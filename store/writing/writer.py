@@ -16,7 +16,7 @@ from typing import NamedTuple
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
 from store.errors import UNCERTAIN, BadInput, CladeError, Conflict, Unavailable, Uncertain
-from store.metadata.moves import Move, MoveTiming
+from store.metadata.moves import Move, MoveState, MoveTiming
 from store.model.keys import tree_version_key
 from store.reading import RecentChanges
 from store.writing.edit import Edit
@@ -274,7 +274,10 @@ class GroupCommit:
             return _Built(request, await self._result_after(error, request))
 
     async def _stored(self, request: EditRequest, reader: Reader) -> EditResult | None:
-        """The result that is stored under the idempotency key, if any; a dry run tells what would be without it."""
+        """The result that is stored under the idempotency key, if any; a dry run tells what would be without it.
+
+        Raises Conflict for a change whose move was undone, of which no node is left as it was written.
+        """
         key = request.result_key
         item = None if key is None or request.options.dry_run else (await reader.read([], [key]))[key]
         if item is None:
@@ -282,11 +285,15 @@ class GroupCommit:
         found, move_key = request.stored(item)
         if found.refusal is not None:
             return found
-        move = None if move_key is None else (await reader.read([], [move_key]))[move_key]
+        item = None if move_key is None else (await reader.read([], [move_key]))[move_key]
+        move = None if item is None else Move.of(item)
+        if move and move.state is MoveState.UNDONE:
+            said = f"The move {move.id} of this change was undone. {move.reason or ''}".strip()
+            raise Conflict(f"{said} Send the change again with another idempotencyKey.")
         records = await reader.contents_of([one.record for one in found.nodes])
         nodes = [one._replace(record=record) for one, record in zip(found.nodes, records, strict=True)]
         found = replace(found, nodes=nodes)
-        return found if move is None else _with_move(found, Move.of(move))
+        return found if move is None else _with_move(found, move)
 
     async def _result_after(self, error: Exception, request: EditRequest) -> EditResult | Exception:
         """The result of a request that failed: the stored one where the same request was committed by another process,

@@ -23,6 +23,7 @@ from store.reading import recent_moves
 from store.transfer.load import LoadResult, load
 from store.writing.create_update import Update
 from store.writing.edit import Named
+from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Policy
 from store.writing.move_lease import MoveLease
 from store.writing.move_worker import MoveWorker
@@ -86,11 +87,11 @@ async def last_state(store: Store) -> MoveState:
     return (await recent_moves(store, ReadUsage()))[0].state
 
 
-async def ends(store: Store, edit: Any) -> CladeError | None:
-    """The error of an edit whose job has ended; None where it was made."""
+async def ends(store: Store, edit: Any, key: str | None = None) -> CladeError | None:
+    """The error of an edit with an idempotency key whose job has ended; None where it was made."""
     writer = Writer(store, SOON)
     try:
-        await writer.write(edit, ReadUsage())
+        await writer.write(edit, ReadUsage(), EditOptions(key=key))
     except CladeError as error:
         return error
     finally:
@@ -220,11 +221,17 @@ async def test_a_code_that_another_node_has_meanwhile_undoes_all_copies(store: S
     before, items = await tombstones(store), await copies(store)
     taken = replace(journaled.create("o/t"), hierarchy=CODED, values={"code": path})
     await journaled.write(store, taken)
-    error = await ends(store, replace(restore("r/a", "o", "z"), hierarchy=CODED))
+    error = await ends(store, replace(restore("r/a", "o", "z"), hierarchy=CODED), "once")
     assert error is not None
     assert (error.code, await last_state(store)) == ("TAKEN", MoveState.UNDONE)
     assert await tombstones(store) == before
     await journaled.write(store, Delete(CODED, ("o", "t"), Policy.REFUSE))
+    again = await ends(store, replace(restore("r/a", "o", "z"), hierarchy=CODED), "once")
+    assert again is not None
+    assert again.code == "CONFLICT"
+    (move,) = [one for one in await recent_moves(store, ReadUsage()) if one.state is MoveState.UNDONE]
+    way = "Send the change again with another idempotencyKey."
+    assert str(again) == f"The move {move.id} of this change was undone. {error} {way}"
     assert await copies(store) == items
     await invariants.check(store, {"category": CODED})
     assert await journaled.findings(store, CODED) == []

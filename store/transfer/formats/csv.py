@@ -18,7 +18,7 @@ from store.errors import BadInput, quantity, shorten
 from store.transfer.formats.encodings import SAMPLE_BYTES, certain_encoding, guess_encoding
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
 from store.transfer.formats.source import Doubt, Guess, RejectedRows, content_name, csv_line, free_name, opened
-from store.transfer.formats.table import MAX_TITLES, Table, TableRow
+from store.transfer.formats.table import COMMENT, MAX_TITLES, Table, TableRow
 from store.transfer.rows import Rejection
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -192,7 +192,7 @@ def looks_like_table(file: Path) -> bool:
     with opened(file) as source:
         start = source.read(SAMPLE_BYTES)
     text = start.decode(certain_encoding(start) or "latin-1", "replace")
-    lines = [line for line in text.splitlines(keepends=True)[:SAMPLE_ROWS] if not line.startswith("#")]
+    lines = [line for line in text.splitlines(keepends=True)[:SAMPLE_ROWS] if not COMMENT.match(line)]
     if any(" > " in line for line in lines):
         return False
     delimiters = DELIMITERS if len(lines) > 1 else "\t"

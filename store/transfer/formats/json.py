@@ -10,6 +10,7 @@ import orjson
 
 from store.errors import BadInput, shown
 from store.transfer.formats.cells import json_text
+from store.transfer.formats.encodings import SAMPLE_BYTES, certain_encoding
 from store.transfer.formats.lines import json_lines
 from store.transfer.formats.source import opened
 from store.transfer.formats.table import MAX_DEPTH, Table, TableRow, flat
@@ -128,8 +129,10 @@ def read_document(file: Path) -> Any:
             f"{file.name} is a JSON document of more than {MAX_JSON_BYTES:,} bytes; write it as JSON lines (.jsonl)."
         )
     try:
-        document = orjson.loads(content.removeprefix(b"\xef\xbb\xbf"))
-    except orjson.JSONDecodeError as error:
+        if encoding := certain_encoding(content[:SAMPLE_BYTES]):
+            content = content.decode(encoding).removeprefix("\ufeff").encode()
+        document = orjson.loads(content)
+    except ValueError as error:
         raise BadInput(f"{file.name} is not valid JSON: {error}.") from error
     # The parser takes the last value of a name that an object has twice.
     if sum(1 for text in _TEXT.finditer(content) if text[1]) != _names_in(document):

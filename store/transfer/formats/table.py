@@ -2,6 +2,7 @@
 of them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,7 @@ SAMPLE_CHARACTERS = 20_000_000
 COMPARED_COLUMNS = 100  # of a sample
 TITLE_ROWS, MAX_TITLES = 50, 20  # rows in which a title is looked for, and those above a header
 SHOWN_NAMES = 3
+COMMENT = re.compile(r"#|//|(?:;|--)\s(?!.*;)")  # a line above a table or a tree
 INDENT = "\u2003"  # the blank before texts that a sheet shows indented, unlike one that is typed
 
 TableRow = tuple[int, Sequence[object], str | None, str | None, str]  # number, cells, what is wrong, text, place
@@ -173,9 +175,11 @@ def check_titles(place: str, rows: Sequence[tuple[int, Sequence[str]]], *, are_p
     spreadsheets write them, do not make it wider; rows that `are_padded` have them, or had them in their sheet.
     """
     widths = [max((at for at, cell in enumerate(cells, start=1) if cell.strip()), default=0) for _, cells in rows]
-    first = next((index for index, width in enumerate(widths[: MAX_TITLES + 1]) if width > widths[0]), None)
+    wider = (index for index, width in enumerate(widths[: MAX_TITLES + 1]) if width > widths[0])
+    first = next((index for index in wider if not COMMENT.match(rows[index][1][0])), None)
     if first is None:
         return
+    first -= COMMENT.match(rows[first - 1][1][0]) is not None and widths[first - 1] >= widths[first]  # as #id, name
     (line, title), (number, header) = rows[0], rows[first]
     is_padded = are_padded or len(title) > widths[0]
     if is_padded and 2 * sum(map(bool, title)) > sum(map(bool, header)):

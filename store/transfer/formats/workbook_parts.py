@@ -13,6 +13,7 @@ from xml.parsers import expat
 from store.errors import BadInput
 from store.transfer.formats.lines import MAX_LINE_BYTES
 from store.transfer.formats.source import BLOCK_BYTES
+from store.transfer.formats.table import TITLE_ROWS
 
 MAX_SHEET_ROWS = 1_048_576
 MAX_SHEET_COLUMNS = 16_384
@@ -124,6 +125,8 @@ class SheetScan(_Scan):
         self.uncomputed: set[str] = set()
         self.levels = bytearray(1)
         self._level, self._are_details_below = 1, False
+        self.ends: dict[int, int] = {}  # of the first rows of merged cells: the last rows
+        self.widths: dict[int, int] = {}  # of these: the last columns
         self._spans: dict[tuple[int, int], int] = {}  # of merged cells of several rows: their last first row
         self._row = self._others = self._elements = self._cells = self._size = self._written = 0
         self._cell, self._before = "", (0, "")
@@ -186,9 +189,12 @@ class SheetScan(_Scan):
         if found is None:
             raise ValueError(f"merged cells have the range {reference[:20]}")
         left, top, right, end = found.groups()
+        if end and int(top) <= TITLE_ROWS:
+            self.widths[int(top)] = max(self.widths.get(int(top), 0), _number(_COLUMN.match(right)))
         if int(top) < int(end or top):
             span = (_number(_COLUMN.match(left)), min(_number(_COLUMN.match(right)), MAX_SHEET_COLUMNS))
             self._spans[span] = max(self._spans.get(span, 0), int(top))
+            self.ends |= {int(top): int(end or top)} if int(top) <= TITLE_ROWS else {}
         if len(self._spans) > MAX_SPANS:
             raise ValueError(f"merged cells have more than {MAX_SPANS:,} places")
 

@@ -2,17 +2,19 @@
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from itertools import islice
+from functools import cache
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 from store.errors import BadInput, install_hint, shorten
 from store.transfer.formats.cells import ShownCell, named, text_of
+from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import INDENT, TITLE_ROWS, Table, TableRow, bounded_row, check_titles, flat
-from store.transfer.formats.workbook_parts import MAX_CELL_CHARACTERS, Parts, SheetScan, TextScan
+from store.transfer.formats.workbook_parts import MAX_CELL_CHARACTERS, MAX_SHEET_COLUMNS, Parts, SheetScan, TextScan
 
 MAX_FORMAT_CHARACTERS = 255  # of a number format of Excel
 MAX_DIGITS = 15  # of a number, of which Excel keeps no more
@@ -34,12 +36,15 @@ BATCH_ROWS, BATCH_BYTES = 1_000, 16_000_000  # of Parquet
 
 
 def excel_table(
-    file: Path, sheet: str | None = None, header_row: int | None = None, column_names: Sequence[str] = ()
-) -> Table:
+    file: Path, sheet: str | None = None, header_row: int | None = None, column_names: Sequence[str] = (),
+    taken: Collection[Guess] = (),
+) -> Table:  # fmt: skip
     """The table of a sheet, the first visible one by default.
 
     Its header is the row with Excel's number `header_row`, by default the first that is not empty; or all rows are data
-    of these columns. Raises BadInput where the workbook cannot be read, or the rows are wider than its first one.
+    of these columns. Where cells of the header are merged with those below, that row has the other names. Raises
+    BadInput where the workbook cannot be read, or the rows are wider than its first one, and Doubt, unless that is
+    `taken`, for a first sheet that is about the others.
     """
     with _readable(file):
         archive, sheets = _opened(file)
@@ -48,8 +53,15 @@ def excel_table(
         if sheet is not None and sheet not in sheets:
             raise BadInput(f'{file.name} has no sheet "{sheet}"; it has {named([*sheets])}.')
         name = sheet or next(iter([*[name for name in sheets if sheets[name].sheet_state == "visible"], *sheets]))
-        with archive.open(sheets[name]._worksheet_path) as content:
-            found = SheetScan(content)
+
+        @cache
+        def scanned(one: str) -> SheetScan:
+            with archive.open(sheets[one]._worksheet_path) as content:
+                return SheetScan(content)
+
+        found = scanned(name)
+        if len(sheets) > 1 and not (sheet or header_row or column_names or Guess.SHAPE in taken):
+            _see_cover(file, name, sheets, scanned)
         sheets[name].reset_dimensions()  # by which rows would be cut where they are wrong
         book = sheets[name].parent
         indents = [int(one.indent) if one.indent and one.horizontal in _LEFT else 0 for one in book._alignments]
@@ -80,10 +92,39 @@ def excel_table(
         if not header_row:
             check_titles(f"Row {{}} of {file.name}", sample, are_padded=True)
         start, header = sample[0][0], [text.strip() for text in sample[0][1]]
+        width = min(found.widths.get(start, 0), MAX_SHEET_COLUMNS)  # of a header whose last name is over several cells
+        header += [""] * (width - len(header))
+        below = [text.strip() for number, row in sample[1:2] if number == found.ends.get(start) for text in row]
+        if any(name and not above for above, name in zip_longest(header, below, fillvalue="")):
+            start, header = start + 1, [one or above for above, one in zip_longest(header, below, fillvalue="")]
     columns = {*found.merged(start)}
     merged = [one for number, one in enumerate(header, start=1) if number in columns]
     unclear = _GROUPS if found.are_details_above(start) else ""
     return Table(file.name, header, lambda: rows(start + 1), merged, header_row=start or None, unclear=unclear)
+
+
+def _see_cover(file: Path, name: str, sheets: Mapping[str, Any], scanned: Callable[[str], SheetScan]) -> None:
+    """Raise Doubt where a sheet has texts beside a few names, below a title, and another one is a wider table."""
+
+    def widths(one: str) -> list[int]:
+        """The numbers of cells with values in the first rows."""
+        last = min(scanned(one).last, TITLE_ROWS)
+        sheets[one].reset_dimensions()
+        rows = islice(sheets[one].iter_rows(values_only=True), last)
+        return [sum(cell not in (None, "") for cell in row) for row in rows]
+
+    def is_table(one: str) -> bool:
+        found = widths(one)
+        return sum(width > 2 for width in found) > max(2, len(found) / 2)
+
+    own = widths(name)
+    if next(filter(None, own), 0) != 1 or max(own) != 2 or len(own) == TITLE_ROWS:
+        return
+    shown = [one for one in sheets if one != name and sheets[one].sheet_state == "visible"]
+    if tables := [one for one in shown if is_table(one)]:
+        seen = f'The first sheet of {file.name}, "{shorten(name)}", has a title and texts, and no table as another has'
+        below = ("--sheet", name, "--header-row", str(own.index(2) + 1))  # where the title is that of a table
+        raise Doubt(Guess.SHAPE, seen, *[("--sheet", one) for one in tables], below, other="--sheet names another")
 
 
 def _first_text(cells: Sequence[object]) -> int:

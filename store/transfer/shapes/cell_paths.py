@@ -9,7 +9,8 @@ from functools import cached_property
 
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
-from store.transfer.shapes.doubts import DATE, ENOUGH_ROWS, nested_level, shape_doubt
+from store.transfer.formats.source import Doubt
+from store.transfer.shapes.doubts import DATE, ENOUGH_ROWS, Look, nested_level, shape_doubt
 
 ARROWS = (" > ", " » ", " › ", " → ", " -> ")
 SURE_SEPARATORS = (*ARROWS, " :: ", " | ", "->", ">", "»", "›", "→", "::", "|", "\\")
@@ -20,6 +21,7 @@ _FILE = re.compile(r"(\.{0,2}|~)/.*|.*/[^/]*(\.\w{1,5}|/.*)", re.DOTALL)  # an a
 MANY_PATHS = 8
 LEAF_FIRST = (" < ", " ← ", ", ", ",")  # signs of paths that may begin with the leaf, as addresses do
 _UPWARD = frozenset(map(str.strip, LEAF_FIRST))
+_TEX = re.compile(r"\\[{}'`^~$&%#,;!\"]|\s\\[^\W\d_]|\\[^\W\d_]+[{^]|\$[^$]*\\")  # a command of TeX, as \{ or \alpha
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"\s*')
 _ACCOUNT = re.compile(r"[^\W\d_][^:]*(?<!\s):[^\W\d_][^:]*(?:(?<!\s):(?!\s)[^:]+)*")  # of a ledger, as Assets:Bank
 _IN_WORDS = frozenset("-–/.,:;&+'")  # signs that a key may have between letters, as in T-Shirts
@@ -133,6 +135,7 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
     known = {key.strip() for key in keys}
     for separator in SEPARATORS:
         joined = [key for key in keys if separator in key.strip() and not (separator == "." and " " in key.strip())]
+        joined = [key for key in joined if separator != "\\" or not _TEX.search(key)]
         if not joined or (separator == "." and are_domains(keys)):
             continue
         parents = [key.rpartition(separator)[0].strip() for key in joined]
@@ -154,7 +157,7 @@ def joined_path(keys: Collection[str], *, are_roots: bool = False, are_files: bo
         codes = [key for key in keys if key.count(separator) > 1 and not DATE.fullmatch(key)]
         codes = [key for key in codes if separator == ", " or " " not in key.strip()]
         counts = Counter(code.rpartition(separator)[0] for code in codes)
-        if len(codes) >= 0.9 * len(keys) and sum(one for one in counts.values() if one > 1) * 2 >= len(codes):
+        if codes and len(codes) >= 0.9 * len(keys) and 2 * sum(one for one in counts.values() if one > 1) >= len(codes):
             return max(codes, key=lambda code: counts[code.rpartition(separator)[0]]), separator
     return None
 
@@ -177,14 +180,17 @@ def _file_path(keys: Collection[str]) -> str:
 
 
 def _account(keys: Collection[str]) -> str:
-    """A long one of keys that are accounts of a ledger, such as `Assets:Bank:Cash`; empty where they are not."""
+    """A long one of keys that are accounts of a ledger, such as `Assets:Bank:Cash`, or all of two parts, of which
+    several first ones are shared, and longer than the tags of languages; empty where they are not.
+    """
     roots = Counter(key.partition(":")[0] for key in keys)
     accounts = [key for key in keys if _ACCOUNT.fullmatch(key)]
     above = sum(roots[key] > 1 for key in keys)  # keys that are roots of others
     related = sum(roots[key.partition(":")[0]] > 1 for key in accounts)
     are_most = len(accounts) + above >= 0.9 * len(keys) and 2 * related >= len(accounts) >= ENOUGH_ROWS
     longest = max(accounts, key=lambda key: (key.count(":"), -len(key)), default="")
-    return longest if are_most and (above or longest.count(":") > 1) else ""
+    shared = {root for key in accounts if len(root := key.partition(":")[0]) > 3 and roots[root] > 1}
+    return longest if are_most and (above or longest.count(":") > 1 or len(shared) > 1) else ""
 
 
 def are_domains(keys: Collection[str]) -> bool:
@@ -287,3 +293,21 @@ def see_paths(
             readings.append([*options, *words])
     seen = f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs'
     raise shape_doubt(seen, *readings, other=other)
+
+
+def see_paths_beside(look: Look, column: str, codes: Doubt) -> None:
+    """Raise Doubt for paths with blanks around their separators in another column than that of codes, which are their
+    ids. The names of paths say a tree more surely than codes, whose readings come behind.
+    """
+    level = nested_level(look.hierarchy)
+    for other, values in zip(look.sample.header, look.sample.columns, strict=False):
+        path = paths_in_cells({*values} - {""}) if level and other and other != column else None
+        if level and path and path[1] not in DASHES and path[1][0].isspace():
+            place = f'Column "{shorten(other)}" of {look.source}'
+            try:
+                see_paths(look.hierarchy, place, path, level.name, other, values)
+            except Doubt as paths:
+                own_id = ["--id", f"{level.name.lower()}={column}"]
+                ids = [[*words, *own_id] for words in paths.readings]
+                paths.readings = [*ids, *paths.readings, *codes.readings]
+                raise paths from None

@@ -46,7 +46,7 @@ class Chains:
             if name and name not in attributes and not _NO_LEVELS.search(name) and self.names.count(name) == 1
             if any(column) and are_words([*filter(None, column)]) and not {*map(str.lower, column)} <= _FLAGS
         }
-        self._columns, self.title = sample.columns, ""
+        self._columns, self.title, self.repeats = sample.columns, "", False  # whether a code again is no level
         self.sizes = {at: len({*column} - {""}) for at, column in self.values.items()}
         self._level = level
         self.series = {at: self._series(at) for at in self.values}
@@ -69,7 +69,7 @@ class Chains:
             are_named = any(at in self.own or "#" in self.series[at] or _LEVELS.search(self.names[at]) for at in chain)
             if not are_named and sum(self.sizes[at] < len(self.values[at]) for at in chain) < 2:
                 chain = []
-        return [self.header[at] for at in chain], bool(stairs)
+        return [self.header[at] for at in chain], is_staircase([self._columns[at] for at in stairs])
 
     def _series(self, at: int) -> str:
         """What the names of a series have in common: all but the number, else the last word, such as in Subcategory."""
@@ -91,7 +91,7 @@ class Chains:
         for at, column in self.values.items():
             if "" in column:
                 series[self.series[at]].append(at)
-        ways = [*series.values(), sorted(at for columns in series.values() for at in columns)]
+        ways = [*series.values(), sorted(at for columns in series.values() for at in columns), self._steps()]
         codes = [at for at, column in enumerate(self._columns) if "" in column and _is_code("".join(column))]
         titles = [
             at for at, column in enumerate(self._columns) if at in self.values or "descri" in self.names[at]
@@ -103,10 +103,42 @@ class Chains:
             if all(root.isalpha() or code.startswith(root.rstrip("0-./")) for code, root in pairs):  # unlike amounts
                 ways.insert(0, codes)
         stairs = next((way for way in ways if is_staircase([self._columns[at] for at in way])), [])
+        if titles and not stairs:
+            stairs = codes = self._repeated()
         if titles and stairs and stairs == codes:
             titles.sort(key=lambda at: (not NAMES.search(self.names[at]), at not in self.values))
             self.title = self.header[titles[0]]
         return stairs
+
+    def _steps(self) -> list[int]:
+        """The columns that have gaps, without those that are filled where one before them is, as others of its node."""
+        chain: list[int] = []
+        for at, column in self.values.items():
+            if "" in column and not any(own and any(above) for own, *above in self._rows(at, *chain)):
+                chain.append(at)
+        return chain if len(chain) > 2 else []
+
+    def _rows(self, *places: int) -> Iterator[tuple[str, ...]]:
+        return zip(*(self._columns[at] for at in places), strict=True)
+
+    def _repeated(self) -> list[int]:
+        """The columns of codes in a staircase whose rows repeat the codes above: each path has one row, and so has each
+        beginning of it. No level has a column that is filled where the one before it is, or a code again in its row.
+        """
+        chain: list[int] = []
+        for at, column in enumerate(self._columns):
+            if len(chain) < 2 and all(map(_CODE.fullmatch, column)):
+                chain = [at]
+            elif chain and "" in column and all(map(_is_code, filter(None, column))):
+                pairs = {(bool(own), bool(above)) for own, above in self._rows(at, chain[-1])}
+                chain += [at] if pairs - {(False, False)} == {(True, True), (False, True)} else []
+        for self.repeats in (True, False) if len(chain) > 1 else ():
+            each = [filter(None, row) for row in self._rows(*chain)]
+            rows = [(*(dict.fromkeys(row) if self.repeats else row),) for row in each]
+            paths = {(), *rows}
+            if len(paths) > len(rows) and all(row[:-1] in paths for row in rows):
+                return chain
+        return []
 
     def _numbered(self) -> list[int]:
         """The longest series of numbered names, by their numbers, whose values are below one another."""
@@ -162,15 +194,17 @@ class Chains:
         deepest = [next(filter(None, reversed(cells)), "") for cells in rows]
         if any(self.sizes[at] == len(rows) for at in chain):
             return []
-        beside = max(chain) + 1
+        beside, named = max(chain) + 1, self.names.index("name") if "name" in self.names else None
         found = [
             at for at, column in self.values.items()
-            if len({*zip(deepest, column, strict=True)} if at == beside else {*column}) == len(rows)
-            and self.sizes[at] > self.sizes[chain[-1]] and 2 * sum(map(eq, column, deepest)) <= len(rows)
+            if len({*zip(deepest, column, strict=True)} if at in (beside, named) else {*column}) == len(rows)
+            and (self.sizes[at] > self.sizes[chain[-1]] or (at in (beside, named) and NAMES.search(self.names[at])))
+            and 2 * sum(map(eq, column, deepest)) <= len(rows)
         ]  # fmt: skip
         likely = [at for at in found if at in self.own or self.series[at] in {self.series[one] for one in chain}]
         if not likely and not self.own:
-            found = [at for at in found if not self._are_codes(at)]
+            are_letters = "".join(self.values.get(beside, ())).isalpha()
+            found = [at for at in found if not self._are_codes(at) or (at == beside and are_letters)]
             likely = [at for at in found if NAMES.search(self.names[at])] or [
                 at for at in found if at in (0, max(chain) + 1)
             ]

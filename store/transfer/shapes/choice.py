@@ -15,7 +15,7 @@ from store.transfer.shapes.by_id import ById
 from store.transfer.shapes.cell_paths import ADDRESS, joined_path, leaf_first_path, see_paths
 from store.transfer.shapes.doubts import Look, check_header, mojibake
 from store.transfer.shapes.levels import Levels
-from store.transfer.shapes.links import Links
+from store.transfer.shapes.links import Links, see_depths, see_sequence
 from store.transfer.shapes.nested import Nested, see_nested
 from store.transfer.shapes.nested_sets import NestedSets
 from store.transfer.shapes.outlines import Outline
@@ -116,8 +116,13 @@ def check_shape(shape: Shape) -> None:
     Raises BadInput for a table of paths with columns that have no place, unless they are to be ignored.
     """
     table, taken, tree = shape.table, shape.given.taken, shape.given.tree
-    if tree and tree.shape == "depth" and Guess.SHAPE not in taken:
-        NestedSets.see_unsorted(Look(shape.hierarchy, table.name, table.sample, table.texts))
+    if tree and tree.shape in ("depth", "prefix") and Guess.SHAPE not in taken:
+        look, column = Look(shape.hierarchy, table.name, table.sample, table.texts), tree.parts[tree.shape]
+        if tree.shape == "prefix":
+            see_depths(look, column)
+        else:
+            NestedSets.see_unsorted(look)
+            see_sequence(look, column)
     if shape.is_export or tree:
         return
     if shape.is_table:

@@ -3,7 +3,8 @@ it.
 
 Codes by position are cut at any character, as `11 111 1111`, `BE BE1 BE10`, `01 01.1 01.11`, `A01.111`; with zeros at
 their ends, as `71000000 71100000`, and a check character behind, as `71000000-8`; in ranges, as `31-33`, which holds
-`311`. In others the parts between signs are whole: `1.1` is no part of `1.10`, nor `1/2/3` of `1/2/30`.
+`311`; with signs for any characters, as `12-XX` above `12Axx` and that above `12A05`. In others the parts between signs
+are whole: `1.1` is no part of `1.10`, nor `1/2/3` of `1/2/30`.
 """
 
 import re
@@ -18,6 +19,8 @@ from store.transfer.shapes.doubts import ENOUGH_ROWS, shape_doubt
 BY_POSITION = "none"  # as split=none says it
 _WHOLE = "whole"  # parts between any signs
 _RANGE = re.compile(r"(\w*\d)\s*[-–—]\s*(\w*\d)")
+_PLACES = re.compile(r"(\w[\w.-]*?)[\W_]?(?:X{2,}|(?<![a-z])x+|(?<=[\d\W])X|\*+)")  # ends with signs for any characters
+_DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
 _CHECKED = re.compile(r"([^\W_]+)[^\w\s][^\W_]")
 _DIVIDER = re.compile(r"[\W_]+")
 _END = re.compile(r"[\W_]+\Z")
@@ -37,9 +40,11 @@ def code_parents(codes: Collection[str], split: str = "") -> tuple[dict[str, str
     """The codes that are below another one, each with the nearest; and those between which and that, or the root, a
     code of a length in use has no row. Parts between the signs of `split` are whole.
     """
-    spans = _spans(codes)
-    cuts = _without_zeros(_without_check(codes)) if split in ("", BY_POSITION) else {code: code for code in codes}
-    split = split or _reading([cut for code, cut in cuts.items() if code not in spans])[0]
+    groups, by_groups = _without_places(codes)
+    spans = {} if groups else _spans(codes)
+    is_plain = bool(groups) or split not in ("", BY_POSITION)
+    cuts = {code: code for code in codes} | groups if is_plain else _without_zeros(_without_check(codes))
+    split = split or by_groups or _reading([cut for code, cut in cuts.items() if code not in spans])[0]
     ranges: defaultdict[int, list[tuple[str, str, str]]] = defaultdict(list)
     for code, (low, high) in sorted(spans.items(), key=lambda span: span[1][1]):
         ranges[len(low)].append((low, high, code))
@@ -64,6 +69,12 @@ def code_parents(codes: Collection[str], split: str = "") -> tuple[dict[str, str
         return len(_DIVIDER.sub("", _WORD.sub("x", cut)))
 
     parents = {code: other for code, cut in cuts.items() if (other := above(code, *spans.get(code, (cut, cut))))}
+    if groups:  # a code is below a group as narrow as those of others that look like it
+        forms = {code: _DIGIT.sub("9", _LETTER.sub("A", code)) for code in codes}
+        levels: defaultdict[str, int] = defaultdict(int)
+        for code, form in forms.items():
+            levels[form] = max(levels[form], len(cuts.get(parents.get(code, ""), "")))
+        return parents, [code for code in codes if len(cuts.get(parents.get(code, ""), "")) < levels[forms[code]]]
     sizes = {code: size(code) for code in codes}
     used = {sizes[code] for pair in parents.items() for code in pair}
     return parents, [
@@ -89,6 +100,21 @@ def section_parents(codes: Sequence[str], parents: Mapping[str, str]) -> dict[st
     return found if len({*found.values()}) > 1 and 2 * len({*found.values()}) >= len(letters) else {}
 
 
+def _without_places(codes: Collection[str]) -> tuple[dict[str, str], str]:
+    """The codes that stand for all that begin like them, such as `12-XX` and `1xx`, each without signs for any
+    character, and how codes are split below them; none where not nearly all others are below them.
+    """
+    found = {code: match[1] for code in codes if (match := _PLACES.fullmatch(code)) and match[1] not in codes}
+    starts, others = {*found.values()}, [code for code in codes if code not in found]
+    ends = [[end for end in range(1, len(code)) if code[:end] in starts] for code in others]
+    used = {code[:end] for code, own in zip(others, ends, strict=True) for end in own}
+    whole = sum(any(_may_end(code, end, _WHOLE) for end in own) for code, own in zip(others, ends, strict=True))
+    are_groups = len(starts) == len(found) > 1 and 2 * len(used) >= len(starts)
+    if not are_groups or sum(map(bool, ends)) < 0.9 * len(others):
+        return {}, ""
+    return found, _WHOLE if whole >= 0.9 * len(others) else BY_POSITION
+
+
 def _spans(codes: Collection[str]) -> Mapping[str, tuple[str, str]]:
     """The first and the last code of each range; none where the sign divides the parts of codes."""
     found = {code: (m[1], m[2]) for code in codes if (m := _RANGE.fullmatch(code))}
@@ -104,7 +130,7 @@ def _may_end(code: str, end: int, split: str) -> bool:
     """
     both = code[end - 1 : end + 1]
     if split not in (BY_POSITION, _WHOLE):
-        return code[end - 1] in split or code[end:].lstrip()[:1] in split
+        return not {code[end - 1], code[end], code[end:].lstrip()[:1]}.isdisjoint(split)
     if split == _WHOLE:
         return not both.isdecimal() and not both.isalpha()
     return not (both.isalpha() and bool(_DIVIDER.search(code, 0, end)))
@@ -198,13 +224,18 @@ def _without_zeros(codes: Mapping[str, str]) -> Mapping[str, str]:
 def see_codes(place: str, codes: Collection[str], tree_by: Callable[..., list[str]] | None = None) -> None:
     """Raise Doubt for codes of which most begin with another one; `tree_by` makes the options that import this tree."""
     if nested := nested_keys(codes):
-        other = _reading({*codes} - _spans(codes).keys())[1]
+        other = "" if _without_places(codes)[0] else _reading({*codes} - _spans(codes).keys())[1]
         readings = [tree_by(**parts) for parts in ({}, {"split": other})[: 1 + bool(other)]] if tree_by else []
         raise shape_doubt(
             f'{place} looks like a tree by codes: most are below another one, such as "{shorten(nested[0])}" '
             f'below "{shorten(nested[1])}", and all would become siblings',
             *readings,
         )
+
+
+def is_one_word(key: str) -> bool:
+    """Whether a key has no blanks, or, as `01 05`, no letters."""
+    return not any(map(str.isspace, key)) or not any(map(str.isalpha, key))
 
 
 def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
@@ -215,7 +246,7 @@ def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
     """
     if len(keys) < ENOUGH_ROWS or max(map(len, keys)) > MAX_CODE:
         return None
-    codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
+    codes = {key for key in keys if any(map(str.isdecimal, key)) and is_one_word(key)}
     sections = {_NUMBER_AT_END.sub("", code) for code in codes}
     are_numbers = _are_consecutive([*_without_check(codes).values()]) and sections.isdisjoint(keys)
     are_codes = len(codes) >= 0.5 * len(keys) and not are_numbers

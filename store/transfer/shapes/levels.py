@@ -21,6 +21,8 @@ from store.transfer.shapes.groups import check_groups
 from store.transfer.shapes.shape import RowOptions, Shape
 from store.transfer.shapes.twins import check_twins
 
+MAX_REPEATED = 12  # codes of the column before, each of which is an option
+
 
 class _Nodes(NamedTuple):
     """The nodes of a row so far: their keys, their contents and the columns of the keys."""
@@ -252,12 +254,23 @@ class Levels(Shape):
         own = [column for column in chain if fold(level.name) in fold(column)]  # such as Subcategory
         places = [look.sample.header.index(column) for column in chain]
         is_below = places == sorted(places) and {*keys[:1]} <= {*chain[1:]}
-        if len(chain) > 1 and (not keys or len(own) > 1 or is_below or chains.title in keys):
+        is_key = len(keys) == 1 and chains.title and len({*look.sample.column(keys[0])}) < len(look.sample.texts)
+        if len(chain) > 1 and (not keys or len(own) > 1 or is_below or chains.title in keys or is_key):
             options = [word for column in chain for word in ("--level", f"{level.name.lower()}={column}")]
             options += [word for column in chain[:-1] if are_stairs for word in ("--fill-down", column)]
             options += ["--name", f"{level.name.lower()}={chains.title}"] if chains.title else []
             seen = f"{look.source} has columns that are below one another: {', '.join(map(shorten, chain))}"
-            raise shape_doubt(seen, options)
+            again: list[tuple[str, str]] = []
+            if chains.title and chains.repeats:
+                rows = ([row[at].strip() for at in places] for row in look.rows() if len(row) > max(places))
+                cells = (cell for row in rows for cell in zip(chain[1:], row[1:], row, strict=False))
+                again = [*dict.fromkeys((column, code) for column, code, above in cells if code and code == above)]
+            for column, code in again[:1]:
+                seen += f'; rows have "{shorten(code)}" of the column before again in "{shorten(column)}"'
+            options += [word for column, code in again for word in ("--null", f"{column}={code}")]
+            raise shape_doubt(
+                seen, options if len(again) <= MAX_REPEATED else (), other="clear such cells" if again else ""
+            )
 
 
 def _caseless(text: str) -> str:

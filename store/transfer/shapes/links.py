@@ -10,12 +10,14 @@ from typing import ClassVar
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.cells import fold, text_of
-from store.transfer.formats.source import REASON
+from store.transfer.formats.source import REASON, Doubt
 from store.transfer.formats.table import Sample, Table
 from store.transfer.rows import Rejection, Row
-from store.transfer.shapes.codes import BY_POSITION, see_codes
+from store.transfer.shapes.cell_paths import see_paths_beside
+from store.transfer.shapes.codes import BY_POSITION, code_parents, is_one_word, see_codes
 from store.transfer.shapes.doubts import HEADER_WORDS, NUMBER, Look, are_words, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
+from store.transfer.shapes.outlines import are_in_order
 from store.transfer.shapes.parent_tree import NO_PARENT, ParentTree, endings, link_of, node_id_of
 from store.transfer.shapes.shape import RowOptions, Shape, TreeBy, TreeParts
 
@@ -35,6 +37,10 @@ _NUMBERS = re.compile(  # folded names of columns whose numbers may be ids by ch
     "^(pos|seq|day|floor)|rank|index|prio|rating|score|stars|points|year|jahr|month|qty|quantity|amount|stock|anzahl|"
     "menge|size|price|preis|population|rooms|weight|version|left|right"
 )
+_DEPTHS = re.compile("level|lvl|depth|ebene|niveau|nivel|livello|stufe|tiefe")  # in folded names of columns
+_DEPTH = re.compile("1?[0-9]", re.ASCII)
+_PARTS = re.compile(r"[\W_]+")
+_ORDERS = re.compile("sort|seq|order|^(pos|position|rank|rang)$|reihenfolge|orden|ordre|ordem")  # in folded names
 _CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
 
 
@@ -119,14 +125,52 @@ class Links(LinkedRows):
         known, keys = {*values} - {""}, look.keys
         is_code = 10 * len(known) >= 9 * len(values) and (not keys or column in keys or _CODES.search(fold(column)))
         is_code = is_code and sum(any(map(str.isdecimal, one)) for one in known) >= 0.5 * len(known)
-        if is_code and sum(" " not in one for one in known) >= 0.9 * len(known):
-            see_codes(place, known, partial(look.tree_by, prefix=column))
+        if is_code and sum(map(is_one_word, known)) >= 0.9 * len(known):
+            try:
+                see_codes(place, known, partial(look.tree_by, prefix=column))
+            except Doubt as codes:
+                see_depths(look, column)
+                if not keys:
+                    see_paths_beside(look, column, codes)
+                raise
 
     @classmethod
     def see_keys(cls, source: str, roots: Sequence[str], codes: Collection[str], *, are_flat: bool) -> None:
         see_codes(source, {*codes})
         if are_flat:
             see_codes(source, {code.partition(" ")[0] for code in codes})
+
+
+def see_depths(look: Look, column: str) -> None:
+    """Raise Doubt for codes of which many are not below their parents by a column of depths, which says more."""
+    for name, values in zip(look.sample.header, look.sample.columns, strict=False):
+        if not _DEPTHS.search(fold(name)) or not all(map(_DEPTH.fullmatch, values)) or len({*values}) < 2:
+            continue
+        depths = {code: int(depth) for code, depth in zip(look.sample.column(column), values, strict=True) if code}
+        parents, below = code_parents(depths)[0], dict[str, int]()
+        for code, depth in depths.items():
+            above = parents.get(code, "")
+            below[above] = max(depths.get(above, -1) + 1, min(depth, below.get(above, depth)))
+        others = [code for code, depth in depths.items() if depth != below[parents.get(code, "")]]
+        sizes = [str([*map(len, _PARTS.split(code))]) for code in depths]  # say depths where parents have no rows
+        is_other = len({*sizes}) < len({*zip(sizes, depths.values(), strict=True)})
+        if is_other and len(others) * 10 > len(depths):
+            seen = f'"{shorten(name)}" of {look.source} has other depths than codes in "{shorten(column)}"'
+            seen += f", such as {depths[others[0]]} of {shorten(others[0])}"
+            see_sequence(look, name)
+            raise shape_doubt(seen, look.tree_by(depth=name, key=column) if are_in_order(values) else ())
+
+
+def see_sequence(look: Look, depth: str) -> None:
+    """Raise Doubt for depths that are an outline in the order of a column of numbers, which is not that of the file."""
+    depths = look.sample.column(depth)
+    for name, values in zip(look.sample.header, look.sample.columns, strict=False):
+        if not _ORDERS.search(fold(name)) or not all(map(str.isdecimal, values)) or len({*values}) < len(values):
+            continue
+        order = sorted(range(len(values)), key=lambda at: int(values[at]))
+        if order != [*range(len(values))] and are_in_order([depths[at] for at in order]):
+            seen = f'"{shorten(depth)}" of {look.source} has depths, and "{shorten(name)}" another order than the rows'
+            raise shape_doubt(seen, other=f'sort the rows by "{shorten(name)}" if the depths are in this order')
 
 
 def _unlike_parents(sample: Sample) -> str:
@@ -208,7 +252,8 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, i
     A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
     nothing refers to itself by a number, in a circle or elsewhere, and something has a grandparent, or the other column
     `is_id` by its name. Numbers are parents if there are several, one has two children and most rows with a 0 have
-    some, or if ids are `is_sparse`, so that no other numbers meet them by chance.
+    some, or if ids are `is_sparse`, so that no other numbers meet them by chance; then few roots may share a parent
+    that has no row.
     """
     ids: dict[int, int | None] = {}
     is_numeric, has_zeros, own_references, blanks = True, False, 0, 0
@@ -224,6 +269,10 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool, i
     known = sum(parent in ids for parent in references)
     if is_named:
         return known > 0 and known * 2 >= len(references)
+    unknown = [parent for parent in references if parent not in ids] if is_sparse else []
+    if len({*unknown}) == 1 < len(unknown) < known:
+        blanks, references = len(unknown), [parent for parent in references if parent != unknown[0]]
+        ids |= {own: None for own, parent in ids.items() if parent == unknown[0]}
     if known < len(references) or (is_numeric and (own_references or not blanks)):
         return False
     parents = {*references}

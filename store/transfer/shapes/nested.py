@@ -31,6 +31,7 @@ _OTHER_LISTS = "is a tree whose nodes are in other lists than children"
 _TITLES = frozenset(("name", "title", "label", "text", "caption", "displayname"))  # folded
 _IDS = frozenset(("id", "uuid", "uid", "guid", "oid", "code"))
 _CHILDREN = re.compile("child|narrower|^sub|haspart|members$|kinder")  # folded names of lists
+_REFS = re.compile("(_r|R)efs?$")  # names of fields with ids of other objects
 _OWN_FIELDS = NAMED | {"path", "level", NAMES, "rank", "undefined"}
 
 
@@ -442,11 +443,13 @@ def _see_tree(hierarchy: Hierarchy, file: str, objects: Sequence[Any], seen: str
     above: dict[str, set[str]] = {}  # of each list of nodes the lists that it is in
     titles, ids, count = Counter[str](), defaultdict[str, set[str]](set), 0
     waiting: list[tuple[str, frozenset[str], Any]] = [("", frozenset(), one) for one in objects]
+    nodes: list[dict[str, Any]] = []
     while waiting:
         own, lists, node = waiting.pop()
         fields, below = _parts(node)
         if found := [name for name in fields if any(fold(part) in _TITLES for part in name.split("."))]:
             titles.update(found)
+            nodes.append(node)
             above.setdefault(own, set()).update(lists)
             count += 1
             for name in fields:
@@ -458,6 +461,7 @@ def _see_tree(hierarchy: Hierarchy, file: str, objects: Sequence[Any], seen: str
     nested = [name for name in nested if not any(name.endswith(f".{other}") for other in nested)]
     if not nested:
         return
+    _see_names(file, nodes, {name for one in nodes for name in one if _REFS.search(name)})
     best = max(titles, key=lambda name: (titles[name], fold(name.rpartition(".")[2]) == "name", -name.count(".")))
     node_id = next((name for name in sorted(ids, key=lambda one: one != "id") if len(ids[name]) == count), "id")
     others = [f"{what}={name}" for what, name in (("name", best), ("id", node_id)) if name != what]

@@ -14,7 +14,7 @@ from store.transfer.formats.cells import fold, text_of, typed_text
 from store.transfer.formats.source import Guess
 from store.transfer.formats.table import INDENT, Table, TableRow
 from store.transfer.rows import Rejection, Row, TextRows
-from store.transfer.shapes.doubts import Look, shape_doubt
+from store.transfer.shapes.doubts import NUMBER, Look, shape_doubt
 from store.transfer.shapes.node_cells import NodeCells
 from store.transfer.shapes.parent_tree import level_below
 from store.transfer.shapes.paths import line_of
@@ -45,6 +45,7 @@ _TOTAL = re.compile(r"(?:total|summe|итого|всего)(?: of| for)? (.+)|(.
 _SIGNS = "-*+•·–—>#├└┣┗╰─━│┃|`\\ \xa0"  # before texts
 _DEPTH = re.compile("1?[0-9]")
 _DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
+_DEPTHS |= {f"{of}level" for of in ("display", "outline", "tree", "hierarchy", "node", "indent", "category")}
 
 
 @dataclass
@@ -279,7 +280,7 @@ class Outline(Shape):
             _see_outline(place, [row[index] for row in look.sample.texts], look.tree_by(indent=column))
         is_depth = fold(column) in _DEPTHS or (not look.keys and fold(column) in ("depth", "tiefe"))
         is_depth = is_depth and len({*values} - {""}) > 1 and all(map(_DEPTH.fullmatch, values))
-        are_ordered = _are_in_order(values)
+        are_ordered = are_in_order(values)
         if column not in look.keys and (is_depth or (fold(column) in (*_DEPTHS, "adminlevel") and are_ordered)):
             raise shape_doubt(
                 f"{place} seems to have the depths of nodes, which are in their order below one another, and all would "
@@ -314,7 +315,7 @@ def _without_branches(rows: Iterable[TableRow]) -> Iterator[TableRow]:
             yield row
 
 
-def _are_in_order(values: Sequence[str]) -> bool:
+def are_in_order(values: Sequence[str]) -> bool:
     """Whether numbers with gaps, such as 10, 20 and 30, go up by one of them at a time, and down again: rows that are
     sorted by their depths do not say what they are below, unless each but the last depth has one row.
     """
@@ -333,7 +334,8 @@ def _see_outline(place: str, texts: Sequence[str], options: Sequence[str]) -> No
     given = [*filter(str.strip, texts)]
     depths = [len(mark[0]) if (mark := _MARKS.match(text)) else 0 for text in given]
     found = [text for text, depth in zip(given, depths, strict=True) if depth > min(depths)]
-    has_many = bool(found) and sum(map(bool, depths)) >= 0.3 * len(given) and depths[0] == min(depths)
+    has_many = bool(found) and sum(map(bool, depths)) >= 0.3 * len(given)
+    has_many = has_many and not all(NUMBER.fullmatch(text.strip()) for text in given)  # which stand right
     if has_many or sum(text.startswith(INDENT) for text in found) > 1:
         seen = "is indented" if found[0].startswith(INDENT) else "begins with blanks or signs that may show its depth"
         shown = shorten(found[0].lstrip(INDENT))

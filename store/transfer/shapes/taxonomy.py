@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
@@ -9,7 +10,7 @@ from store.model.records import checked_id
 from store.transfer.formats.source import Doubt, Guess
 from store.transfer.formats.table import Table, TableRow
 from store.transfer.rows import Part, Rejection, Row, TextRows
-from store.transfer.shapes.cell_paths import see_signs
+from store.transfer.shapes.cell_paths import are_domains, joined_path, see_signs
 from store.transfer.shapes.doubts import ENOUGH_ROWS, nested_level, shape_doubt
 from store.transfer.shapes.shape import RowOptions, Shape
 
@@ -18,7 +19,8 @@ _OBJECT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +\d+ \S")
 _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 _COMMENTS = ("#", "//")
 _FIELD = re.compile(r"(?:< ?)?([\w:.-]+):\s")
-_ALIGNED = re.compile(r"\w {2,}\w")
+_ALIGNED = re.compile(r"\w {2,}[\w;#|]")
+_LETTER = re.compile(r"([A-Z])( {2,}|\t+)\S")  # of a depth, and the blanks that go with it
 _ITEM = re.compile(r"[-*+]\s+\S|\d+[.)]\s+\S")  # of a list
 _BLANKS = " \t\x0b\x0c"
 
@@ -78,6 +80,7 @@ class Taxonomy(Shape):
         elif Guess.SHAPE not in taken:
             self._refuse_list([text for _, text in lines])
             self._refuse_outline()
+            self._refuse_headings()
         found = [(row, match[1], text[match.end() :]) for row, text in lines if (match := _ID.match(text))]
         places: dict[str, tuple[int, str]] = {}  # of each id the first row, and its path
         repeated = (
@@ -114,12 +117,17 @@ class Taxonomy(Shape):
         folders = {line[:-1] for line in lines if line.endswith(":")}
         fields = [match[1] for match in map(_FIELD.match, lines) if match]
         objects, aligned = (sum(map(bool, map(form, lines))) for form in (_OBJECT.match, _ALIGNED.search))
+        letters = [match for match in map(_LETTER.match, lines) if match]
+        depths = {(match[1], len(match[2])) for match in letters}
+        are_depths = len(depths) > 1 and all(len({*one}) == len(depths) for one in zip(*depths, strict=True))
         if 2 * objects > len(lines):
             seen, other = "lists objects with dates and sizes, as aws s3 ls does", "write a file of the keys alone"
         elif any("/" in one and one.rpartition("/")[0] in folders for one in folders):
             seen, other = "lists folders one after another, as ls -R does", "write a path on each line, as find does"
         elif 4 * len(fields) > 3 * len(lines) and 3 * len({*fields}) <= len(fields):
             seen, other = f'has fields with their names, such as "{shorten(fields[0])}"', "write CSV of the nodes"
+        elif are_depths and 2 * len(letters) >= len(lines):
+            seen, other = "begins with letters that are depths, all in one column", "indent its lines without letters"
         elif 4 * aligned > 3 * len(lines) > ENOUGH_ROWS:
             seen, other = "has columns that are aligned by blanks", "write it as CSV"
         else:
@@ -136,3 +144,12 @@ class Taxonomy(Shape):
             if is_deeper or (first.startswith("# ") and (line.startswith("## ") or _ITEM.match(line))):
                 seen = f"{self.table.name} is an outline: row {number} is indented, or has a mark of its depth"
                 raise shape_doubt(f"{seen}, and each line would be a root, or a comment", ["--tree-by", "indent"])
+
+    def _refuse_headings(self) -> None:
+        """Raise Doubt for several comments between the lines, each above some of them, as headings are."""
+        lines = [str(cells[0]).lstrip(_BLANKS) for _, cells, *_ in self.table.sample.rows]
+        above = [one for one, below in pairwise(lines) if one.startswith(_COMMENTS) > below.startswith(_COMMENTS)]
+        texts = {one for one in lines if not one.startswith(_COMMENTS)}
+        if len(above) > 1 and not joined_path(texts) and not are_domains(texts):
+            seen = f'{self.table.name} has comments between its lines, such as "{shorten(above[1])}", as if headings'
+            raise shape_doubt(seen, other="remove them, or write the path of each line")

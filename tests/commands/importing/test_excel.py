@@ -144,6 +144,37 @@ def test_a_random_tree_in_a_sheet_is_read_as_it_is_shown_or_is_not_imported(
     assert {*stored(clade, "location")} == expected
 
 
+def test_a_header_of_two_rows_has_names_in_either_of_them_where_cells_are_merged(clade: Clade, tmp_path: Path) -> None:
+    groups = ["Nr", "Area", None, "People", None]
+    names = [None, "country", "state", "all", "men"]
+    book = workbook(tmp_path / "a.xlsx", [groups, names, ["x", "NO", "03", "5", "2"], ["y", "SE", "46", "6", "3"]])
+    for place in ("A1:A2", "B1:C1", "D1:E1"):
+        book.active.merge_cells(place)
+    book.save(tmp_path / "a.xlsx")
+    table = excel_table(tmp_path / "a.xlsx")
+    assert (table.header, table.header_row) == (["Nr", "country", "state", "all", "men"], 2)
+    result = clade("import", "location", "a.xlsx")
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    assert {*stored(clade, "location")} == {"NO", "NO/03", "SE", "SE/46"}
+
+
+def test_a_last_name_over_several_cells_is_that_of_several_columns(tmp_path: Path) -> None:
+    book = workbook(tmp_path / "a.xlsx", [["Sector", None, "Trade", None], [10, "Energy", 1010, "Oil"]])
+    for place in ("A1:B1", "C1:D1"):
+        book.active.merge_cells(place)
+    book.save(tmp_path / "a.xlsx")
+    table = excel_table(tmp_path / "a.xlsx")
+    assert table.header == ["Sector", "", "Trade", ""]
+    assert [reason for _, _, reason, *_ in table.rows()] == [None]
+
+
+def test_a_first_row_of_data_that_is_merged_with_those_below_is_no_header_of_two_rows(tmp_path: Path) -> None:
+    book = workbook(tmp_path / "a.xlsx", [["Art", "Oil"], [None, "Ink"], ["Toys", "Lego"]])
+    book.active.merge_cells("A1:A2")
+    book.save(tmp_path / "a.xlsx")
+    assert excel_table(tmp_path / "a.xlsx").header == ["Art", "Oil"]
+
+
 # -- workbooks ---------------------------------------------------------------------------------------------------------
 
 NAMESPACE = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
