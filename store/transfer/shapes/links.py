@@ -217,7 +217,7 @@ def _parent_columns(
         is_sparse = any(not one.isdecimal() or float(one) > 2 * len(known) for one in known)  # none is met by chance
         for parent, values in enumerate(columns):
             is_possible = is_unique and len(levels) < 2 and (is_sparse or not is_number[parent])
-            is_possible = is_possible and not _OTHER_LINKS.search(names[parent])
+            is_possible = is_possible and not (_OTHER_LINKS.search(names[parent]) or _DEPTHS.search(names[parent]))
             if parent == own or not (are_named[parent] or is_possible):
                 continue
             references = [value for one, value in zip(ids, values, strict=True) if value in known and value != one]

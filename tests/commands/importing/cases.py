@@ -50,6 +50,7 @@ class Case:
     environment: dict[str, str] = field(default_factory=dict)
     on_both_stores: bool = False
     in_plain_run: bool = False  # on DynamoDB, too
+    is_between: bool = False  # neither the first nor the last of several ways
 
     def add(self, line: str) -> None:
         """Add a line to the steps. Raises ValueError or LookupError for one that means nothing."""
@@ -99,8 +100,9 @@ def _each(subject: str, lines: list[str]) -> Iterator[Case]:
             count = len(names := first.split(","))
             given = [dict(zip(names, values[at : at + count], strict=True)) for at in range(0, len(values), count)]
             ways = [way | one for way in ways for one in given]
-    for way in ways:
+    for number, way in enumerate(ways):
         case = Case(subject, lines[0].removeprefix("== ") + "".join(f", {value!r}" for value in way.values()))
+        case.is_between = 0 < number < len(ways) - 1
         for line in head:
             if line in ("% both stores", "% both stores in a plain run"):
                 case.on_both_stores, case.in_plain_run = True, line.endswith("run")

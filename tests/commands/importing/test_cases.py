@@ -163,7 +163,11 @@ CASES = [
         case,
         store,
         id=f"{case.subject}: {case.title}" + f"-{store}" * case.on_both_stores,
-        marks=[pytest.mark.extenddb] * (store == "extenddb") + [pytest.mark.both_stores] * case.in_plain_run,
+        marks=[
+            *[pytest.mark.extenddb] * (store == "extenddb"),
+            *[pytest.mark.both_stores] * case.in_plain_run,
+            *[pytest.mark.thorough] * case.is_between,
+        ],
     )
     for case in all_cases()
     for store in ("sqlite", "dynamodb", "extenddb")[: 3 if case.on_both_stores else 1]

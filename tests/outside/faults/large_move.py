@@ -28,6 +28,7 @@ ONE_MOMENT = (
 FREED = "A deleted node has no value, and takes its last one again when it is [restored](writing.md#undo-a-deletion)"
 UNDONE = "So is a restore whose nodes have a unique value of another node"
 CONFLICT = "taking one of their values is `CONFLICT`, and so is one that a large restore has taken again."
+REPEATED = "Of a move that was `UNDONE` the repetition is a `CONFLICT` with its reason"
 CODES = 3  # unique values that are looked up
 PROMISES = (
     ONE_MOMENT,
@@ -35,6 +36,7 @@ PROMISES = (
     ("writing.md", "another server, the next start, or `clade repair` continues it"),
     ("writing.md", "All other nodes are written as usual"),
     ("writing.md", UNDONE),
+    ("writing.md", REPEATED),
     ("attributes.md", FREED),
     ("writing.md", "Of a large restore only the move finds it, which then is `UNDONE`"),
     ("attributes.md", CONFLICT),
@@ -453,11 +455,10 @@ def _all_after(servers: list[Server], change: Change, watch: Watch) -> Counter[s
         gone: Answer = servers[0].ask(f"{{ {asked} }}")
         if (gone.data["deletedNode"] is None) is not (change.restored and not change.kept):
             raise Wrong("`deletedNode` finds a node of a large deletion", [change.mutation], leaf.id, gone.json)
-        again = servers[1].ask(change.mutation) if not change.kept else gone
-        if (
-            change.restored
-            and not change.kept
-            and ((again.json.get("data") or {}).get("made") or {}).get("move") is None
-        ):
+        again = servers[1].ask(change.mutation)
+        if change.kept and "was undone" not in str(again.json):
+            raise Wrong(REPEATED, [change.mutation] * 2, "CONFLICT", again.json)
+        made = (again.json.get("data") or {}).get("made") or {}
+        if change.restored and not change.kept and made.get("move") is None:
             raise Wrong("every repetition returns the same payload", [change.mutation] * 2, "its move", again.json)
     return counts

@@ -35,7 +35,7 @@ UNIQUE = (
 )
 UNTIL = "Until the repair, on them an edit that sets a value of this attribute is an error with the code `NOT_INDEXED`"
 LISTED = "prints each node whose value another one has, with the paths of both"
-AGAIN = "From the first repair on values may be set again: one that another node has is `TAKEN`."
+AGAIN = "one that another node has is `TAKEN`, once the repair has come to that node."
 FOUND = "When it finds no value twice, the attribute is unique, and nodes are found by it."
 NO_LONGER = "On servers that still ask for it, the attribute is `NOT_INDEXED` from then on."
 REMOVED = "nothing; it stays stored, is not served, and comes back with its definition"
