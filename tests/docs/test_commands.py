@@ -101,6 +101,7 @@ PAGES = {
         ),
         after="head -c 24 nodes.csv; wc -l < nebraska.jsonl",
         skipped=15,  # which tests/docs/test_importing.py runs
+        replaced={"clade import category sets.csv": "CLADE_STORE=sqlite:///sets.db clade import category sets.csv"},
         warned="delimiter ;, guessed",
         files={
             "stores.csv": ("csv", 11), "staedte.csv": ("csv", 12), "feed.csv": ("csv", 13),

@@ -154,7 +154,8 @@ def _one_error(error: dict[str, Any], expected: list[dict[str, Any]], query: str
     if same:
         if all(one.get("code") not in (None, _code(error)) for one in same):
             return "code"
-        return None if any(_is_located(found, one) for one in same) else "locations"
+        is_of_directive = error["message"].startswith("Argument 'if'")  # of a field below, a fault beside the other one
+        return None if is_of_directive or any(_is_located(found, one) for one in same) else "locations"
     names_of_keys = [part for part in error["path"] if isinstance(part, str)]
     starts = [LINE_END.split(query)[at["line"] - 1][at["column"] - 1 :] for at in found or ()]
     if error["message"].startswith("Argument "):  # which is located at the value of the argument

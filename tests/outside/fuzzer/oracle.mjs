@@ -182,14 +182,13 @@ async function connection(info, node, kind, args, hierarchy) {
   const key = listKey(node ?? { path: hierarchy.name }, kind, args);
   let whole, cut;
   try {
+    // Of a list with several faults any may be told.
+    const cursors = [args.after, args.before].filter((one) => one != null);
+    if (cursors.some((one) => world.cursors.get(one)?.key !== key)) throw new Unsure("a cursor of another list");
     whole = hierarchy.whole(kind, node, args, world.lists);
     const isCompared = args.where || args.orderBy;
     if (hierarchy[kind](node).some((one) => one.$unreadable || (isCompared && one.$isDamaged))) throw new Unsure(DAMAGED);
-    cut = page(whole, args, (cursor) => {
-      const known = world.cursors.get(cursor);
-      if (known?.key !== key) throw new Unsure("a cursor of another list");
-      return whole.findIndex((one) => one.path === known.path);
-    });
+    cut = page(whole, args, (cursor) => whole.findIndex((one) => one.path === world.cursors.get(cursor).path));
   } catch (error) {
     if (error instanceof Refused) throw failure("BAD_USER_INPUT", error.message);
     if (!(error instanceof Unsure)) throw error;
