@@ -1,7 +1,7 @@
 """Plain model of search: words of texts, and beginnings of words of nodes, written without the code of search."""
 
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -132,6 +132,14 @@ def match(text: str, names: Collection[str], found: Iterable[str]) -> int | None
     if not own.isdisjoint(of_names):
         return 0
     return 1 if any(name.startswith(one) for name in of_names for one in own) else 2
+
+
+def meets_with_ancestors(text: str, found: Sequence[str], above: Iterable[Sequence[str]]) -> bool:
+    """Whether a node with these beginnings of words has the first word, and it or one of its ancestors each other."""
+    first, *others = dict.fromkeys(words(text))
+    each = [found, *above]
+    is_first = match(first, [], found) is not None
+    return is_first and all(any(match(word, [], one) is not None for one in each) for word in others)
 
 
 class NodeWords:

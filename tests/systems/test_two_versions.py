@@ -178,16 +178,16 @@ TEXTS = ("a", "b", "1", "21", "a b", "1 21")
 
 async def answered(store: Store, hierarchy: Hierarchy, records: Sequence[Record]) -> bool:
     """Whether all searches of a class were answered, each with what a look at all nodes finds."""
-    nodes = [(one, NodeWords(hierarchy, one.item())) for one in records if one.level in hierarchy.levels]
+    nodes = {one.path: (one, NodeWords(hierarchy, one.item())) for one in records if one.level in hierarchy.levels}
     tops = [one for one in records if one.is_root] if hierarchy.search == TREES.search else [None]
     for text in TEXTS:
         for top in tops:
-            expected = {
-                format_path(one.path)
-                for one, words in nodes
-                if search_model.match(text, words.names.values(), words.found) is not None
-                and (top is None or (one.pk == top.pk and not one.is_root))
-            }
+            expected = set()
+            for path, (one, words) in nodes.items():
+                is_below = top is None or (one.pk == top.pk and not one.is_root)
+                above = [[*nodes[path[:end]][1].found] for end in range(1, len(path)) if path[:end] in nodes]
+                if is_below and search_model.meets_with_ancestors(text, [*words.found], above):
+                    expected.add(format_path(path))
             asked = SearchArguments(text=SearchText.of(text), under=None if top is None else top.path, first=100)
             try:
                 page = await search(Request(store, {"category": hierarchy}), hierarchy, asked)

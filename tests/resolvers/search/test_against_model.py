@@ -101,12 +101,9 @@ class Model:
         return [place[-1] for place in sorted(ranked)]
 
     def _is_met_above(self, text: str, path: tuple[str, ...], known: list[str], languages: Any) -> bool:
-        first, *others = dict.fromkeys(search_model.words(text))
         above = [self._by_path[path[:end]] for end in range(1, len(path)) if path[:end] in self._by_path]
-        each = [known, *[_searched(words, languages)[1] for words in above]]
-        return search_model.match(first, [], known) is not None and all(
-            any(search_model.match(word, [], one) is not None for one in each) for word in others
-        )
+        each = [_searched(words, languages)[1] for words in above]
+        return search_model.meets_with_ancestors(text, known, each)
 
 
 def _searched(own: NodeWords, languages: tuple[str, ...] | None) -> tuple[list[str], list[str]]:
