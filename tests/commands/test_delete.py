@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 from contextlib import suppress
@@ -138,7 +139,7 @@ def test_on_a_terminal_it_asks(filled: Clade, store_url: str, answer: bytes | No
     status = 0 if answer else EXIT_INTERRUPTED
     assert (running.returncode, printed) == (
         status,
-        f"deleted: {ALL}\n{UNDO}i0 --store {store_url}\n".encode() if answer else b"",
+        f"deleted: {ALL}\n{UNDO}i0 --store {shlex.quote(store_url)}\n".encode() if answer else b"",
     )
     assert sorted(paths(filled)) == left
 

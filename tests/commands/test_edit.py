@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 from commands import edit, interrupt
 from store.connect import open_store
+from store.dynamodb.store import DynamoDBStore
+from store.engine import Store
 from store.errors import BadInput, Unavailable, Uncertain
 from store.metadata import moves
 from store.sqlite.store import SQLiteStore
@@ -218,17 +220,21 @@ def test_a_run_is_repeated_by_its_key_and_makes_each_line_once(clade: Clade, edi
 @pytest.fixture
 def at_commit(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
     """Has a function called at the third of the commits, which hold 60 changes each."""
-    commit, calls = SQLiteStore.commit, itertools.count(1)
+    calls = itertools.count(1)
 
     def call(work: Callable[[], None]) -> None:
-        async def committed(self: SQLiteStore, changes: Any) -> None:
-            if next(calls) == 3:
-                work()
-                await asyncio.sleep(0.01)
-            await commit(self, changes)
+        def counted(commit: Any) -> Any:
+            async def committed(self: Store, changes: Any) -> None:
+                if next(calls) == 3:
+                    work()
+                    await asyncio.sleep(0.01)
+                await commit(self, changes)
 
-        monkeypatch.setattr(SQLiteStore, "commit", committed)
-        monkeypatch.setattr(SQLiteStore, "max_commit_changes", 60)
+            return committed
+
+        for kind in (SQLiteStore, DynamoDBStore):
+            monkeypatch.setattr(kind, "commit", counted(kind.commit))
+            monkeypatch.setattr(kind, "max_commit_changes", 60)
 
     return call
 

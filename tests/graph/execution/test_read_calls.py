@@ -142,7 +142,7 @@ SMALL = [
 ]
 
 
-@pytest.mark.both_stores(False)
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 async def test_a_small_request_is_answered_before_the_event_loop_turns(store):
     await Model("ground", {("t07",): "AREA", ("t07", "a"): "PLOT"}).plant(store)
     server = Server(store, Ground)

@@ -12,7 +12,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from store.connect import opened
+from store.connect import open_store
 from tests.servers import served
 from tests.serving import handling
 from tests.waiting import eventually
@@ -114,8 +114,8 @@ def traced(request, tmp_path_factory):
         store = request.getfixturevalue("engine").address(table)
 
     async def create() -> None:
-        async with opened(store, make=True):
-            pass
+        async with open_store(store) as one:
+            await one.create()
 
     asyncio.run(create())
     with tracing(folder, store, CLADE_WRITES="on", CLADE_HIERARCHIES=f"{folder}/shelves.py") as (server, _):
