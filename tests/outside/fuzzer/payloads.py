@@ -2,12 +2,14 @@
 
 import random
 import time
+from typing import Any
 
 from tests.outside.fuzzer import compare
 from tests.outside.fuzzer.client import Document
 from tests.outside.fuzzer.compare import Difference
 from tests.outside.fuzzer.documents import Maker
 from tests.outside.fuzzer.session import Session
+from tests.waiting import eventually
 
 NEW = {
     "thing": '{box: {state: CLOSED, size: LARGE, states: [null_, OPEN], parcel: {code: "p", size: SMALL}}}',
@@ -16,6 +18,7 @@ NEW = {
 }
 PROMISE = "docs/consistency.md: the node in a mutation's payload is as the mutation left it"
 SETTLE_SECONDS = 2.5
+MOVE_SECONDS = 60.0
 
 
 def check(session: Session, random_: random.Random, maker: Maker, number: int) -> tuple[Document, Difference] | None:
@@ -33,7 +36,8 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
         name = f"update{interface}"
     if number % 5 == 4 and (gone := _deleted(session, interface, path)) is not None:
         name, given = f"restore{interface}", f"id: {_text(gone)}"
-    sent = f"{name}(input: {{{given}}}) {{ node {{ {selection} }} }}"
+    more = " move { id } userErrors { code message }" if name.startswith("restore") else ""
+    sent = f"{name}(input: {{{given}}}) {{ node {{ {selection} }}{more} }}"
     if number % 2 and not name.startswith("restore"):
         # The same in a batch, after which another edit has changed the node once more.
         many = hierarchy["fields"]["listField"]
@@ -52,6 +56,7 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
         return None
     session.counts["payloads compared"] += 1
     payload = said.json["data"][name] or {}
+    _wait(session, payload)
     made = payload["node"] if "node" in payload else (payload.get("nodes") or [None])[0]
     end = time.monotonic() + SETTLE_SECONDS
     while True:
@@ -68,10 +73,18 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
 def _deleted(session: Session, interface: str, path: str) -> str | None:
     """The id of the node at a path, which is deleted with its subtree; None if it is damaged, or not there."""
     given = f"input: {{node: {{path: {_text(path)}}}, policy: CASCADE}}"
-    said = session.client.ask(Document(f"mutation {{ made: delete{interface}({given}) {{ node {{ id }} }} }}"))
-    made = (said.json.get("data") or {}).get("made") or {}
+    sent = f"mutation {{ made: delete{interface}({given}) {{ node {{ id }} move {{ id }} }} }}"
+    made = (session.client.ask(Document(sent)).json.get("data") or {}).get("made") or {}
+    _wait(session, made)
     session.counts["nodes deleted and restored"] += made.get("node") is not None
     return made["node"]["id"] if made.get("node") else None
+
+
+def _wait(session: Session, made: dict[str, Any]) -> None:
+    """Wait for the end of a large move, if a payload has one."""
+    if move := made.get("move"):
+        ended = Document(f"{{ move(id: {_text(move['id'])}) {{ endedAt }} }}")
+        eventually(lambda: session.client.ask(ended).json["data"]["move"]["endedAt"], MOVE_SECONDS)
 
 
 def _text(path: str) -> str:
