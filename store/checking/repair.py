@@ -26,6 +26,7 @@ from store.metadata.history import REDIRECTS
 from store.metadata.moves import Move, MoveTiming
 from store.metadata.tree_version import TreeVersion, log_item
 from store.model.attributes import Value
+from store.model.hierarchy import Hierarchy
 from store.model.keys import Index, Key, KeyRange, hierarchy_of, tree_version_key
 from store.model.records import ABSENT, Delete, Item, Put, canonical_item, key_of, size_of
 from store.reading import read_marker
@@ -272,6 +273,7 @@ class KindRepair:
         hierarchy = self._check.hierarchies[name]
         item, marker, finding = await self._check.marker(name)
         if finding is None:
+            await self._name_levels(hierarchy, marker)
             return False
         self._found[name] = finding
         if not is_asked(hierarchy):
@@ -287,6 +289,14 @@ class KindRepair:
         with contextlib.suppress(DamagedItem):  # which the repair of the roots writes anew
             await _retried(self._raise_version, name)
         return marker is not None and any(begun.parts[one].made != part.made for one, part in marker.parts.items())
+
+    async def _name_levels(self, hierarchy: Hierarchy, marker: Marker | None) -> None:
+        """Let the marker name all levels of which the class asks for items, also those without nodes, of which a server
+        with another class may write the first one. Kinds that this version of Clade does not know would be taken off,
+        so with these the marker stays as it is.
+        """
+        if marker is not None and not marker.has_others and (named := marker.asking(hierarchy)) is not marker:
+            await self._store.commit([named.put()])
 
     async def tree(self, pk: str) -> AsyncIterator[RepairResult]:
         """Write the items of all nodes of a tree that are not as they are made now."""

@@ -15,11 +15,12 @@ versions of a class write the same items, and what one version searches stays co
 
 Both have the scope, the version of the kind, and for each level the stored names of its attributes (`LevelRecipe`).
 
-A level that the marker does not name has no nodes: who writes the first one names it in the same transaction. An
-attribute that is renamed is named by its other name in the transaction that may first store a value under it. Items of
-another version of a kind cannot be made, so who would have to make them takes the kind's levels off the marker, and
-those of a kind that this version of Clade does not know. A kind that the marker does not name has no items, until a
-repair.
+A level that the marker does not name has no nodes: who writes the first one names it in the same transaction. The first
+root of all and a repair name all levels of which their class asks for items, since a server with another class may
+write the first node of a level. An attribute that is renamed is named by its other name in the transaction that may
+first store a value under it. Items of another version of a kind cannot be made, so who would have to make them takes
+the kind's levels off the marker, and those of a kind that this version of Clade does not know. A kind that the marker
+does not name has no items, until a repair.
 
 A hierarchy without a marker has no items of any kind. It is made with the first root, or by a repair.
 """
@@ -102,6 +103,16 @@ def _asked(kind: NodeKind, hierarchy: Hierarchy, level: str, present: Mapping[st
     return kind.aligned(kind.asked(hierarchy, level), levels)
 
 
+def _asked_besides(kind: NodeKind, hierarchy: Hierarchy, present: Mapping[str, LevelRecipe]) -> dict[str, LevelRecipe]:
+    """The levels of which a class asks for items, besides present ones."""
+    found: dict[str, LevelRecipe] = {}
+    for name in [one for one in hierarchy.levels if one not in present]:
+        asked = _asked(kind, hierarchy, name, {**present, **found})
+        if asked.has_items:
+            found[name] = asked
+    return found
+
+
 class _StoredPart(Struct):
     made: StoredRecipe
     making: StoredRecipe | None = None
@@ -148,7 +159,7 @@ class Marker:
         recipes = {
             name: Recipe(hierarchy.name, kind.is_by_tree(hierarchy), kind.version) for name, kind in KINDS.items()
         }
-        return cls(hierarchy.name, 0, {name: Part(recipe) for name, recipe in recipes.items()})
+        return cls(hierarchy.name, 0, {name: Part(recipe) for name, recipe in recipes.items()}).asking(hierarchy)
 
     @cached_property
     def recipes(self) -> Recipes:
@@ -167,6 +178,16 @@ class Marker:
         is_same = not self.has_others and all(parts[name] is part for name, part in self.parts.items())
         return self if is_same else replace(self, parts=parts, has_others=False)
 
+    def asking(self, hierarchy: Hierarchy) -> Self:
+        """The marker that names all levels of which a class asks for items, with what it asks for of those that have no
+        nodes yet; the same if all are named. All that the class asks for must be made.
+        """
+        parts = {}
+        for name, part in self.parts.items():
+            asked = _asked_besides(KINDS[name], hierarchy, part.made.levels)
+            parts[name] = part._replace(made=part.made.with_levels(asked)) if asked else part
+        return replace(self, parts=parts) if parts != self.parts else self
+
     def adding(self, hierarchy: Hierarchy, levels: Iterable[str]) -> Self:
         """The marker while a repair writes the items of these levels, of which it does not name some; the same if it
         names all.
@@ -184,7 +205,11 @@ class Marker:
         parts = {}
         for name, target in targets.items():
             part = self.parts.get(name)
-            made = replace(target, levels={}).with_nothing(target.levels) if part is None else part.made.kept(target)
+            if part is None:
+                made = replace(target, levels={}).with_nothing(target.levels)
+            else:
+                without_nodes = {level: one for level, one in target.levels.items() if level not in part.recipe.levels}
+                made = part.made.kept(target).with_levels(without_nodes)
             parts[name] = Part(made, None if made == target else target)
         return replace(self, parts=parts, has_others=False)
 
@@ -294,4 +319,5 @@ def _target(hierarchy: Hierarchy, part: Part | None, kind: NodeKind) -> Recipe:
         if wanted.has_items or (kind.has_conditions and name in asked):
             found = found._replace(numbers={part: found.numbers[part] for part in wanted.numbers})
         levels[name] = found.renamed(hierarchy.levels.get(name))
+    levels |= _asked_besides(kind, hierarchy, present)  # whose first node may be written with another class
     return replace(own, by_tree=own.by_tree if kind.is_asked(hierarchy) else part.recipe.by_tree, levels=levels)

@@ -110,6 +110,10 @@ class Recipe:
         """With these levels, whose nodes have no items that are complete."""
         return replace(self, levels={**dict.fromkeys(levels, NO_ITEMS), **self.levels})
 
+    def with_levels(self, levels: Mapping[str, LevelRecipe]) -> Self:
+        """With these levels, which it does not name."""
+        return replace(self, levels={**self.levels, **levels})
+
     def kept(self, target: Self) -> Self:
         """What of it is complete when all make another one: nothing where that has other keys of items."""
         is_same = (self.by_tree, self.version) == (target.by_tree, target.version)

@@ -398,7 +398,7 @@ class KindChanges:
         """What the items of nodes of these levels are made of, which the marker names from now on."""
         if self._marker is not None:
             named = self._marker.naming(self._hierarchy, levels)
-            if named is not self._marker:
+            if named is not self._marker or not named.number:
                 self._marker, put = named, named.put()
                 self.changes[put.key] = put
         return self.recipes

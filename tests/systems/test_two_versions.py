@@ -251,6 +251,60 @@ async def test_no_search_of_any_version_lacks_something_on_both_stores(store: St
     await follow(store, 7, 30, SERVED["everything"][0], repairs="all")
 
 
+# -- the first node of a level -----------------------------------------------------------------------------------------
+
+
+def only_categories(hierarchy: Hierarchy) -> Hierarchy:
+    return replace(hierarchy, levels={"CATEGORY": hierarchy.levels["CATEGORY"]})
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("how", ["the first root", "an import", "a repair", "a repair of items", "during a repair"])
+@pytest.mark.parametrize("other", ["none", "notes"])
+async def test_a_class_that_searches_less_may_write_the_first_node_of_a_level(
+    store: Store, how: str, other: str
+) -> None:
+    searched = ALL.levels["CATEGORY"].attributes
+    everything = replace(ALL, levels={name: replace(one, attributes=searched) for name, one in ALL.levels.items()})
+    first = Create(VERSIONS[other], ("r", "p"), "PRODUCT", "a b", {"note": "1", "code": "21"})
+
+    async def write_product() -> None:
+        await Writer(store).write(first, ReadUsage())
+
+    begun = {"the first root": everything, "an import": everything, "a repair": only_categories(everything)}
+    former = begun.get(how, only_categories(NOTES))
+    if how == "an import":
+        await load(store, await plan_of(former, "r"), LoadResult())
+    else:
+        await Writer(store).write(Create(former, ("r",), "CATEGORY", "x", {"code": "1"}), ReadUsage())
+    if how == "during a repair":  # when it has written what is made from now on
+        overtaken = cast(Store, Interrupted(store, "commit", before=once(2, write_product)))
+        assert all(is_fixed for _, is_fixed in await repaired(overtaken, everything))
+    else:
+        if "repair" in how:
+            assert len(await repaired(store, everything)) == (how == "a repair of items")
+        await write_product()
+    nodes = await all_nodes(store)
+    assert [one.level for one in nodes if one.path == ("r", "p")] == ["PRODUCT"]
+    assert await answered(store, everything, nodes)
+    assert await findings(store, everything) == []
+
+
+@pytest.mark.both_stores
+async def test_the_first_root_of_a_class_that_asks_for_items_of_all_kinds_is_found(store: Store) -> None:
+    named = {
+        "code": Attribute("code", Kind.TEXT, "Text.", search=True, unique=True),
+        "latitude": Attribute("latitude", Kind.FLOAT, "A number."),
+        "longitude": Attribute("longitude", Kind.FLOAT, "A number."),
+    }
+    levels = {name: replace(one, attributes=named) for name, one in CATEGORY.levels.items()}
+    hierarchy = replace(ALL, levels=levels, location=("latitude", "longitude"))
+    values = {"code": "21", "latitude": 1.0, "longitude": 2.0}
+    await Writer(store).write(Create(hierarchy, ("r",), "CATEGORY", "x", values), ReadUsage())
+    assert await answered(store, hierarchy, await all_nodes(store))
+    assert await findings(store, hierarchy) == []
+
+
 # -- writes that a repair overtakes ------------------------------------------------------------------------------------
 
 
