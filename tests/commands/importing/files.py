@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -25,7 +25,10 @@ from typer.testing import CliRunner
 from tests.cli import app_of
 from tests.real_files import STARBUCKS, TAXONOMY, real_file
 
+MAX_PRUNED, MAX_PRUNED_PART = 20, 0.2  # of what --prune may remove, as docs/reference/commands.md says
+
 Clade = Callable[..., Result]
+Keys = tuple[str, ...]
 
 
 @pytest.fixture
@@ -41,6 +44,20 @@ def clade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clade:
 def stored(clade: Clade, hierarchy: str) -> dict[str, dict[str, Any]]:
     """The nodes by their paths."""
     return nodes_of(clade("export", hierarchy).stdout)
+
+
+def replaced(clade: Clade, words: Sequence[object], before: Collection[Keys], after: Collection[Keys]) -> Result:
+    """The result of an import with --prune that makes one tree out of another with the same roots.
+
+    Where that removes so much that the file may have been cut off, it is first refused, and then made as it is meant.
+    """
+    gone, prunable = len({*before} - {*after}), sum(len(path) > 1 for path in before)
+    if gone <= max(MAX_PRUNED, MAX_PRUNED_PART * prunable):
+        return clade(*words, "--prune")
+    refused = clade(*words, "--prune")
+    assert f"lacks {gone} of the {prunable} stored nodes that --prune may remove" in str(refused.exception), refused
+    assert {tuple(node["path"]) for node in stored(clade, str(words[1])).values()} == {*before}
+    return clade(*words, "--prune=all")
 
 
 def nodes_of(exported: str) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from store.errors import quantity
-from tests.commands.importing.files import Clade, clade, stored
+from tests.commands.importing.files import Clade, clade, replaced, stored
 from tests.commands.importing.test_paths import Tree, changed
 from tests.commands.importing.test_paths import grown as grown_tree
 from tests.selection import examples
@@ -97,12 +97,12 @@ def test_any_tree_with_other_names_is_imported_as_it_is(clade: Clade, tmp_path: 
         (tmp_path / "clade.db").unlink(missing_ok=True)
         names = choose.sample(["code", "title", "name", "key", "n=1", "Kinder", "kids"], 3)
         tree = grown_tree(choose)
-        for state in (tree, changed(choose, tree)):
+        for before, state in (({}, tree), (tree, changed(choose, tree))):
             document = other_tree(choose, state, (), names)
             roots = document[names[2]]
             (tmp_path / "a.json").write_text(json.dumps(roots if isinstance(roots, list) else document))
             tree_by = "--tree-by=key={},name={},children={}".format(*names)
-            done = clade("import", "category", "a.json", tree_by, "--prune")
+            done = replaced(clade, ["import", "category", "a.json", tree_by], before, state)
             assert done.exit_code == 0, (seed, done.output, done.exception)
             assert {tuple(one["path"]): one["name"] for one in stored(clade, "category").values()} == state, seed
             assert "Nothing changed." in clade("import", "category", "a.json", tree_by, "--prune").stdout

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.importing.files import Clade, clade, stored, table
+from tests.commands.importing.files import Clade, clade, replaced, stored, table
 from tests.commands.importing.test_paths import Tree, changed, grown
 from tests.selection import examples
 
@@ -44,16 +44,17 @@ def test_any_outline_is_imported_as_its_tree(
         choose = random.Random(f"{shape.__name__} {form} {seed}")  # noqa: S311 - no secret
         (tmp_path / "clade.db").unlink(missing_ok=True)
         tree = grown(choose) | {("Root",): "Root", ("Root", "below"): "below"}
-        for state in (tree, changed(choose, tree)):
-            if shape is by_blanks:  # a lone > is a mark
-                state = {path: name for path, name in state.items() if ">" not in path}
+        states = [tree, changed(choose, tree)]
+        if shape is by_blanks:  # a lone > is a mark
+            states = [{path: name for path, name in state.items() if ">" not in path} for state in states]
+        for before, state in zip([{}, *states], states, strict=False):
             options = written(choose, tmp_path / f"a.{form}", state, shape(choose), is_depth=shape is by_depth)
-            command = ["import", "category", f"a.{form}", *options, "--prune"]
-            done = clade(*command)
+            command = ["import", "category", f"a.{form}", *options]
+            done = replaced(clade, command, before, state)
             assert done.exit_code == 0, (seed, done.output, done.exception)
             names = {tuple(node["path"]): node["name"] for node in stored(clade, "category").values()}
             assert names == (state if form == "csv" else {path: path[-1] for path in state}), seed
-            assert "Nothing changed." in clade(*command).stdout
+            assert "Nothing changed." in clade(*command, "--prune").stdout
 
 
 def written(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from store.transfer.shapes.cell_paths import CellPaths
-from tests.commands.importing.files import Clade, clade, stored, table
+from tests.commands.importing.files import Clade, clade, replaced, stored, table
 from tests.selection import examples
 
 __all__ = ["clade"]
@@ -83,10 +83,10 @@ def test_an_imported_tree_is_that_of_the_file_and_then_that_of_its_next_state(
         choose = random.Random(f"{shape} {seed}")  # noqa: S311 - no secret
         (tmp_path / "clade.db").unlink(missing_ok=True)
         tree = grown(choose)
-        for state in (tree, changed(choose, tree)):
+        for before, state in (({}, tree), (tree, changed(choose, tree))):
             content, options = written(choose, state, shape)
             (tmp_path / "a.csv").write_bytes(content)
-            done = clade("import", "category", "a.csv", *options, "--prune")
+            done = replaced(clade, ["import", "category", "a.csv", *options], before, state)
             assert done.exit_code == 0, (seed, done.output, done.exception)
             nodes = stored(clade, "category").values()
             assert {tuple(node["path"]): node["name"] for node in nodes} == state, seed
