@@ -35,6 +35,7 @@ from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from store.writing.create_update import Create, Update
 from store.writing.edit import Edit
+from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
@@ -62,10 +63,15 @@ TINY = 100  # changes in a transaction, in which few nodes move
 
 
 class Edits(RandomEdits):
-    """Random edits of all attributes; of few nodes none is deleted."""
+    """Random edits of all attributes; of few nodes none is deleted, and no deletion leaves few."""
 
     def delete(self) -> Edit:
-        return super().delete() if len(self.model.nodes) > FEW else self.create()
+        path = self.path()
+        left = [one for one in self.model.nodes if one[: len(path)] != path]
+        is_possible = len(self.model.nodes) > FEW and len(left) > FEW / 2
+        return (
+            Delete(CATEGORY, path, self.random.choice(list(Policy)), self.expected()) if is_possible else self.create()
+        )
 
     def values(self) -> dict[str, Any]:
         values = {
