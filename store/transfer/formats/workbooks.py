@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache
@@ -82,25 +82,35 @@ def excel_table(
 
     start, header = 0, list(column_names)
     if not header:
-        sample = [(number, [*map(text_of, row)]) for number, row, *_ in islice(rows(header_row or 1), TITLE_ROWS)]
-        if header_row and (not sample or sample[0][0] != header_row):
-            raise BadInput(f'Row {header_row} of sheet "{name}" of {file.name} is empty; --header-row names another.')
-        if not sample:
-            if others := [other for other in sheets if other != name]:
-                raise BadInput(f'The sheet "{name}" of {file.name} is empty; --sheet names another: {named(others)}.')
-            raise BadInput(f'"{file.name}" has no header: the first row of its sheet must name the columns.')
-        if not header_row:
-            check_titles(f"Row {{}} of {file.name}", sample, are_padded=True)
-        start, header = sample[0][0], [text.strip() for text in sample[0][1]]
-        width = min(found.widths.get(start, 0), MAX_SHEET_COLUMNS)  # of a header whose last name is over several cells
-        header += [""] * (width - len(header))
-        below = [text.strip() for number, row in sample[1:2] if number == found.ends.get(start) for text in row]
-        if any(name and not above for above, name in zip_longest(header, below, fillvalue="")):
-            start, header = start + 1, [one or above for above, one in zip_longest(header, below, fillvalue="")]
+        start, header = _header(file, name, [*sheets], header_row, found, rows(header_row or 1))
     columns = {*found.merged(start)}
     merged = [one for number, one in enumerate(header, start=1) if number in columns]
     unclear = _GROUPS if found.are_details_above(start) else ""
     return Table(file.name, header, lambda: rows(start + 1), merged, header_row=start or None, unclear=unclear)
+
+
+def _header(
+    file: Path, name: str, sheets: Sequence[str], header_row: int | None, found: SheetScan, rows: Iterable[TableRow]
+) -> tuple[int, list[str]]:
+    """The number of the last row of the header, and the names of the columns, of a sheet and its rows from the given
+    header on. Raises BadInput where it has none, or a title.
+    """
+    sample = [(number, [*map(text_of, row)]) for number, row, *_ in islice(rows, TITLE_ROWS)]
+    if header_row and (not sample or sample[0][0] != header_row):
+        raise BadInput(f'Row {header_row} of sheet "{name}" of {file.name} is empty; --header-row names another.')
+    if not sample:
+        if others := [other for other in sheets if other != name]:
+            raise BadInput(f'The sheet "{name}" of {file.name} is empty; --sheet names another: {named(others)}.')
+        raise BadInput(f'"{file.name}" has no header: the first row of its sheet must name the columns.')
+    if not header_row:
+        check_titles(f"Row {{}} of {file.name}", sample, are_padded=True)
+    start, header = sample[0][0], [text.strip() for text in sample[0][1]]
+    width = min(found.widths.get(start, 0), MAX_SHEET_COLUMNS)  # of a header whose last name is over several cells
+    header += [""] * (width - len(header))
+    below = [text.strip() for number, row in sample[1:2] if number == found.ends.get(start) for text in row]
+    if any(name and not above for above, name in zip_longest(header, below, fillvalue="")):
+        return start + 1, [one or above for above, one in zip_longest(header, below, fillvalue="")]
+    return start, header
 
 
 def _see_cover(file: Path, name: str, sheets: Mapping[str, Any], scanned: Callable[[str], SheetScan]) -> None:

@@ -39,6 +39,7 @@ _NUMBERS = re.compile(  # folded names of columns whose numbers may be ids by ch
 )
 _DEPTHS = re.compile("level|lvl|depth|ebene|niveau|nivel|livello|stufe|tiefe")  # in folded names of columns
 _DEPTH = re.compile("1?[0-9]", re.ASCII)
+_WHOLE = re.compile(r"\d{1,18}")
 _PARTS = re.compile(r"[\W_]+")
 _ORDERS = re.compile("sort|seq|order|^(pos|position|rank|rang)$|reihenfolge|orden|ordre|ordem")  # in folded names
 _CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
@@ -165,7 +166,7 @@ def see_sequence(look: Look, depth: str) -> None:
     """Raise Doubt for depths that are an outline in the order of a column of numbers, which is not that of the file."""
     depths = look.sample.column(depth)
     for name, values in zip(look.sample.header, look.sample.columns, strict=False):
-        if not _ORDERS.search(fold(name)) or not all(map(str.isdecimal, values)) or len({*values}) < len(values):
+        if not _ORDERS.search(fold(name)) or not all(map(_WHOLE.fullmatch, values)) or len({*values}) < len(values):
             continue
         order = sorted(range(len(values)), key=lambda at: int(values[at]))
         if order != [*range(len(values))] and are_in_order([depths[at] for at in order]):
