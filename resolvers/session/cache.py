@@ -20,6 +20,7 @@ from resolvers.session.scheduler import CoalescedReads
 from store.cache import BoundedCache
 from store.engine import ReadUsage
 from store.metadata.tree_version import TreeVersion
+from store.model.keys import Key
 
 VALIDATOR_SECONDS = 60.0  # after which a validator is renewed, if an index has lagged for longer than the settle time
 MAX_TREES = 20_000
@@ -86,10 +87,16 @@ class TreeVersionCache:
         seen = self._seen.get(partition)
         return None if seen is None or self.clock() - seen.read_at > self.max_stale_seconds else seen.version
 
-    def validator(self, version: TreeVersion, began: float) -> object | None:
-        """The validator of what is read of a tree at this version since `began`; None unless it is settled."""
+    def validator(self, version: TreeVersion, began: float, top: Key | None = None) -> object | None:
+        """The validator of what is read of a tree at this version since `began`; None unless it is settled.
+
+        Of a subtree at a `top`, it is settled though a move is running elsewhere in the tree, which the subtree's
+        readers may not see, and so must not notice by their reads.
+        """
         seen = self._seen.get(version.partition)
-        if seen is None or seen.version.number != version.number or version.moves:
+        if seen is None or seen.version.number != version.number:
+            return None
+        if any(top is None or end.holds(top) or top.holds(end) for move in version.moves for end in move.ends):
             return None
         if began - seen.first_seen < self._settle_seconds:
             return None
@@ -172,7 +179,7 @@ class StoreValidators:
     def of_lists(self, keys: Iterable[ListKey]) -> Iterable[object]:
         return repeat(self._store_version)
 
-    def of_version(self, version: TreeVersion | None) -> object:
+    def of_version(self, version: TreeVersion | None, top: Key | None = None) -> object:
         return self._store_version
 
     def is_latest(self, partition: str | frozenset[str], validator: object) -> bool:
@@ -211,9 +218,11 @@ class TreeValidators:
         """The validator of each of these lists."""
         return [self._used.get(key[0]) for key in keys]
 
-    def of_version(self, version: TreeVersion | None) -> object | None:
-        """The validator of what is read of a tree of which this version was read, whether or not that is used."""
-        return None if version is None else self._versions.validator(version, self._began)
+    def of_version(self, version: TreeVersion | None, top: Key | None = None) -> object | None:
+        """The validator of what is read of a tree of which this version was read, whether or not that is used; or only
+        of the subtree at `top`, as `TreeVersionCache.validator`.
+        """
+        return None if version is None else self._versions.validator(version, self._began, top)
 
     def is_latest(self, partition: str | frozenset[str], validator: object) -> bool:
         """Whether a partition has this validator, or several have, if nothing was written since the process last read
@@ -247,17 +256,18 @@ class CachedPages:
 
     def get(self, partition: Partition, key: Hashable) -> Any:
         """The page at a key, if nothing was written to its partition since it was read; else None."""
-        return self.cache.page(self._scoped(key), self._validators.of(partition))
+        return self.cache.page(self.scoped(key), self._validators.of(partition))
 
     def of_lists(self, keys: Sequence[ListKey]) -> list[Any]:
         """The pages at these keys, as `get`."""
-        return self.cache.pages(list(map(self._scoped, keys)) if self.scope else keys, self._validators.of_lists(keys))
+        return self.cache.pages(list(map(self.scoped, keys)) if self.scope else keys, self._validators.of_lists(keys))
 
     def put(self, partition: Partition, key: Hashable, page: Any, records: int = 1) -> None:
         """Cache a page of so many records, if it has a validator."""
-        self.cache.put_page(self._scoped(key), self._validators.of(partition), page, records)
+        self.cache.put_page(self.scoped(key), self._validators.of(partition), page, records)
 
-    def _scoped(self, key: Hashable) -> Hashable:
+    def scoped(self, key: Hashable) -> Hashable:
+        """A key of this part of the cache."""
         return (self.scope, key) if self.scope else key
 
     def lookups(self, keys: Iterable[tuple[str | None, Hashable]]) -> list[Any] | None:

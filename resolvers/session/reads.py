@@ -457,23 +457,24 @@ class ReadState:
         """All nodes of each of these subtrees in path order: one Query for each with nodes below its top, unless it is
         cached, and nothing was written to its tree since.
 
-        The tops were read with the versions of their trees. What is cached is shared by all who may read a top: they
-        may read all below it, and the version of its tree shows no more than the change log does.
+        The tops were read with the versions of their trees. What is cached is shared by callers with the same grants:
+        they may read all below a top, and the version of its tree shows no more than the change log does.
         """
         found: dict[Key, list[Record]] = {top.key: [top] for top in tops if not top.kids}
-        missing: list[tuple[Read, Key, object | None]] = []
+        missing: list[tuple[Read, Key, Hashable, object | None]] = []
         for top in tops:
-            key, validator = ("subtree", top.key), self.validators.of_version(self.tree_versions.get(top.pk))
+            key = self.pages.scoped(("subtree", top.key))
+            validator = self.validators.of_version(self.tree_versions.get(top.pk), top.key)
             cached = None if top.key in found else self.pages.cache.page(key, validator)
             if cached is not None:
                 found[top.key] = cached
             elif top.key not in found:
-                missing.append((Read(subtree(*top.key)), top.key, validator))
+                missing.append((Read(subtree(*top.key)), top.key, key, validator))
         self._usage.check(len(missing))
-        await self._scheduler.gather_all([self.range(read) for read, _, _ in missing])
-        for read, top_key, validator in missing:
+        await self._scheduler.gather_all([self.range(read) for read, *_ in missing])
+        for read, top_key, key, validator in missing:
             records = found[top_key] = self.records_read.in_range(read.span) or []
-            self.pages.cache.put_page(("subtree", top_key), validator, records, len(records))
+            self.pages.cache.put_page(key, validator, records, len(records))
         return [found[top.key] for top in tops]
 
     def count(self, span: KeyRange) -> StartedRead[int]:

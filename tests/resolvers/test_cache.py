@@ -13,6 +13,9 @@ def test_there_is_no_validator_while_a_move_runs():
     versions, moving = TreeVersionCache(0.0, clock=lambda: 100.0), TreeVersion(TREE, 7, moves=(move,))
     versions.see(moving, 100.0)
     assert versions.validator(moving, 200.0) is None
+    for overlapping in ("#", "#A#", "#A#b#"):
+        assert versions.validator(moving, 200.0, Key(TREE, overlapping)) is None
+    assert versions.validator(moving, 200.0, Key(TREE, "#B#")) is not None  # elsewhere
     versions.see(NEW, 101.0)
     assert versions.validator(NEW, 200.0) is not None
 
