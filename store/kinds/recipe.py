@@ -150,13 +150,15 @@ class StoredRecipe(Struct):
     levels: dict[str, _StoredLevel]
 
     def recipe(self, hierarchy: str) -> Recipe:
-        """The recipe of a hierarchy."""
+        """The recipe of a hierarchy, in the order of names: a map of DynamoDB has none, and where two attributes have
+        become one, all have to take the same one of their parts.
+        """
         levels = {
             name: LevelRecipe(
                 None if one.attributes is None else frozenset(one.attributes),
-                {part: tuple(names) for part, names in one.numbers.items() if names},
+                {part: tuple(names) for part, names in sorted(one.numbers.items()) if names},
             )
-            for name, one in self.levels.items()
+            for name, one in sorted(self.levels.items())
         }
         return Recipe(hierarchy, self.scope == "tree", self.version, levels)
 
