@@ -69,6 +69,14 @@ def test_a_request_is_one_line_with_operation_and_reads(client, lines):
     }  # fmt: skip
 
 
+def test_a_line_says_which_setting_a_preflight_lacks_since_no_page_can_read_the_response(client, lines):
+    asked = {"origin": "http://localhost:5173", "access-control-request-method": "POST"}
+    client.options("/graphql", headers=asked)
+    (line,) = lines()
+    assert (line["status"], line["codes"]) == (405, ["BAD_REQUEST"])
+    assert line["reason"].endswith("start the server with CLADE_CORS_ORIGINS=http://localhost:5173.")
+
+
 def test_a_line_names_the_caller_and_no_secret(tmp_path, lines):
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     key, text = new_key("shop", ["read:location"], None)
