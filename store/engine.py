@@ -102,12 +102,12 @@ class TableOptions:
 class ReadTrace:
     """The calls in the order in which they returned, at most MAX_CALLS, and the cached pages and records.
 
-    `round_number` returns the number of the round that is under way. A round is what `ReadScheduler.rounds` counts:
-    reads that are waited for together. So the pages of one long Query are in one round, and the reads of an edit, which
-    no round counts, are in that of what the request read before, 0 at first.
+    `round_number` returns the number of the round that is under way, None where rounds are not counted, as in edits. A
+    round is what `ReadScheduler.rounds` counts: reads that are waited for together. So the pages of one long Query are
+    in one round.
     """
 
-    def __init__(self, round_number: Callable[[], int]) -> None:
+    def __init__(self, round_number: Callable[[], int | None]) -> None:
         self.pages = 0
         self.records = 0
         self._round_number = round_number
@@ -160,6 +160,7 @@ class ReadTrace:
     def _add(
         self, operation: str, index: Index, what: dict[str, Any], items: int, units: float, *, strong: bool
     ) -> None:
+        number = self._round_number()
         self._calls.append(
             {
                 "operation": operation,
@@ -168,7 +169,7 @@ class ReadTrace:
                 "consistentRead": strong,
                 "items": items,
                 "units": units,
-                "round": self._round_number(),
+                **({} if number is None else {"round": number}),
             }
         )
 
