@@ -7,6 +7,7 @@ new tables choose.
 """
 
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
@@ -15,7 +16,7 @@ from store.cache import BoundedCache
 from store.concurrency import in_chunks
 from store.errors import BadInput, BudgetExceeded
 from store.model.attributes import Value
-from store.model.keys import Index, Key, KeyRange, index_name, just_after, prefix_end, siblings
+from store.model.keys import Index, Key, KeyRange, index_name, just_after, siblings
 from store.model.records import Change, Item, Put, Record
 
 MAX_TAGS = 50  # of one table
@@ -177,16 +178,26 @@ class ReadTrace:
 def key_condition(key_range: KeyRange) -> str:
     """A range as a key condition with its values: `pk = "location#US" AND begins_with(sk, "#NE#")`.
 
-    Ranges of a prefix are `begins_with`, also where they leave out the node whose key is the prefix itself, though
-    DynamoDB is sent BETWEEN for all of them. Of BETWEEN the upper bound is not in the range.
+    Ranges of a prefix are `begins_with`, also where they leave out the node whose key is the prefix itself, and those
+    of one key are `=`, though DynamoDB is sent BETWEEN for all of them. Of BETWEEN the upper bound is not in the range.
     """
     partition, lo, hi = _equal(key_range.index.partition, key_range.partition), key_range.lo, key_range.hi
+    sort = key_range.index.sort
     if key_range == siblings(key_range.partition):
         return partition
-    prefix = lo.removesuffix("!")
-    if prefix.endswith("#") and lo in (prefix, just_after(prefix)) and hi == prefix_end(prefix):
-        return f"{partition} AND begins_with({key_range.index.sort}, {_quoted(prefix)})"
-    return f"{partition} AND {key_range.index.sort} BETWEEN {_quoted(lo)} AND {_quoted(hi)}"
+    if lo and hi == just_after(lo):
+        return f"{partition} AND {_equal(sort, lo)}"
+    prefix = lo[:-1] if lo.endswith("#!") else lo
+    if prefix and hi in (_next(prefix), prefix + chr(sys.maxunicode)):
+        return f"{partition} AND begins_with({sort}, {_quoted(prefix)})"
+    return f"{partition} AND {sort} BETWEEN {_quoted(lo)} AND {_quoted(hi)}"
+
+
+def _next(prefix: str) -> str:
+    """The least text that follows all texts with a prefix; `prefix_end` of one that ends with `#`."""
+    kept = prefix.rstrip(chr(sys.maxunicode))
+    following = ord(kept[-1:] or "\0") + 1
+    return kept[:-1] + chr(0xE000 if following == 0xD800 else following)  # no key has half of a surrogate pair
 
 
 def _equal(name: str, value: str) -> str:
@@ -194,7 +205,9 @@ def _equal(name: str, value: str) -> str:
 
 
 def _quoted(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    """A value as in JSON, with escapes also of what cannot be seen."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else "".join([c if c.isprintable() else json.dumps(c)[1:-1] for c in text])
 
 
 @dataclass(slots=True)
