@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from store.errors import BadInput, shown_address
 
 MAX_HOST_BYTES = 300  # more than a host and its port have; a longer one is no host
+MAX_ORIGIN_BYTES = 300  # of one that a message names; no host has more
 ANY = "*"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 WITHOUT_PAGES = frozenset({"file", "ftp", "ws", "wss"})  # no page has them in its origin; that of a file is "null"
@@ -57,6 +58,15 @@ def cors_origins(words: str) -> list[str]:
     if ANY in found and len(found) > 1:
         raise BadInput(f'CLADE_CORS_ORIGINS has "{ANY}" for any origin beside others; leave out "{ANY}" or the others.')
     return found
+
+
+def nameable_origin(header: bytes) -> str | None:
+    """The origin in an Origin header, if CLADE_CORS_ORIGINS can name it; None for `null`, and for what is no origin."""
+    try:
+        origin = _origin(header[: MAX_ORIGIN_BYTES + 1].decode("latin-1"))
+    except BadInput:
+        return None
+    return origin if origin != ANY and len(header) <= MAX_ORIGIN_BYTES else None
 
 
 def _origin(word: str) -> str:

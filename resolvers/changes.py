@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from resolvers.access.grants import Grants
 from resolvers.lists.arguments import CursorKind, check_cursor, decode_number, encode_cursor
@@ -71,7 +72,8 @@ async def _current_page(request: Request, hierarchy: str, root: Path) -> ChangeP
     """A page without changes, whose cursor is that of the last change so far."""
     tree, number = log_partition(hierarchy, root), 0  # that of a tree that does not exist
     if _may_follow(request.grants, hierarchy, root):
-        number = (await tree_version(request.store, tree, request.reads)).number
+        read = partial(tree_version, request.store, tree, request.reads)
+        number = (await request.scheduler.run(read)).number
     return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, str(number)), False)
 
 
@@ -88,11 +90,12 @@ async def read_changes(
     root: Path,
     since: str | None,
     under: Path | None,
-    read: Transactions = transactions,
+    read: Transactions | None = None,
 ) -> ChangePage:
     """The changes of a tree after a cursor, or from the start of its log; with `under` of one subtree alone.
 
     Without `root` they are those of the hierarchy's list of roots: roots that came, went or changed their place.
+    `read` reads them at the expense of others.
     """
     tree, grants, budget = log_partition(hierarchy, root), request.grants, request.budget
     check_cursor("after", since)
@@ -103,7 +106,8 @@ async def read_changes(
         return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, "0"), False)
     budget.spend_nodes(1, what := f"The changes of {shorten(format_path(root)) or hierarchy}")
     request.state.begin_log(tree)
-    found = await read(request.store, tree, after, PAGE_TRANSACTIONS, request.reads)
+    own = partial(read or transactions, request.store, tree, after, PAGE_TRANSACTIONS, request.reads)
+    found = await (own() if read else request.scheduler.run(own))
     changes: list[Change] = []
     last, has_more = after or 0, len(found) == PAGE_TRANSACTIONS
     for transaction in found:

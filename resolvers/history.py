@@ -134,14 +134,16 @@ async def list_moves(request: Request, hierarchy: str, arguments: ConnectionArgu
     """
     tops = grant_roots(request.grants, hierarchy)
     if tops is None:
-        moves = await recent_moves(request.store, request.reads, hierarchy)
+        moves = await request.scheduler.run(partial(recent_moves, request.store, request.reads, hierarchy))
     else:
         versions = await request.state.versions_of({tree_key(hierarchy, top) for top in tops})
         raise_first_error(versions.values())
         named = {ref for one in versions.values() if isinstance(one, TreeVersion) for ref in one.moves}
         seen = [ref for ref in named if _may_see_all(request, ref.ends)]
-        running = (await active_moves(request.store, seen, request.reads)).moves
-        moves = sorted(running, key=attrgetter("id"), reverse=True)
+        moves = []
+        if seen:
+            running = (await request.scheduler.run(partial(active_moves, request.store, seen, request.reads))).moves
+            moves = sorted(running, key=attrgetter("id"), reverse=True)
     shown = [move for move in moves if _may_see_move(request, move)][: arguments.size]
     request.budget.spend_nodes(len(shown))
     request.state.show_moves(shown)

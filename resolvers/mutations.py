@@ -95,7 +95,7 @@ async def edit(request: Request, asked: Edit | EditMany, options: EditOptions) -
     )
     # The reads of an edit are bounded by the size of a transaction; a dry run has the read budget of a query.
     reads = request.reads if options.dry_run else ReadUsage(trace=request.reads.trace)
-    request.may_have_written |= not options.dry_run
+    request.has_edits, request.may_have_written = True, request.may_have_written or not options.dry_run
     try:
         result = await writer.write(asked, reads, options)
         if result.refusal is not None:

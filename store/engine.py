@@ -7,6 +7,7 @@ new tables choose.
 """
 
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
@@ -15,7 +16,7 @@ from store.cache import BoundedCache
 from store.concurrency import in_chunks
 from store.errors import BadInput, BudgetExceeded
 from store.model.attributes import Value
-from store.model.keys import Index, Key, KeyRange, index_name, just_after, prefix_end, siblings
+from store.model.keys import Index, Key, KeyRange, index_name, just_after, siblings
 from store.model.records import Change, Item, Put, Record
 
 MAX_TAGS = 50  # of one table
@@ -102,12 +103,12 @@ class TableOptions:
 class ReadTrace:
     """The calls in the order in which they returned, at most MAX_CALLS, and the cached pages and records.
 
-    `round_number` returns the number of the round that is under way. A round is what `ReadScheduler.rounds` counts:
-    reads that are waited for together. So the pages of one long Query are in one round, and the reads of an edit, which
-    no round counts, are in that of what the request read before, 0 at first.
+    `round_number` returns the number of the round that is under way, None where rounds are not counted, as in edits. A
+    round is what `ReadScheduler.rounds` counts: reads that are waited for together. So the pages of one long Query are
+    in one round.
     """
 
-    def __init__(self, round_number: Callable[[], int]) -> None:
+    def __init__(self, round_number: Callable[[], int | None]) -> None:
         self.pages = 0
         self.records = 0
         self._round_number = round_number
@@ -160,6 +161,7 @@ class ReadTrace:
     def _add(
         self, operation: str, index: Index, what: dict[str, Any], items: int, units: float, *, strong: bool
     ) -> None:
+        number = self._round_number()
         self._calls.append(
             {
                 "operation": operation,
@@ -168,7 +170,7 @@ class ReadTrace:
                 "consistentRead": strong,
                 "items": items,
                 "units": units,
-                "round": self._round_number(),
+                **({} if number is None else {"round": number}),
             }
         )
 
@@ -176,16 +178,26 @@ class ReadTrace:
 def key_condition(key_range: KeyRange) -> str:
     """A range as a key condition with its values: `pk = "location#US" AND begins_with(sk, "#NE#")`.
 
-    Ranges of a prefix are `begins_with`, also where they leave out the node whose key is the prefix itself, though
-    DynamoDB is sent BETWEEN for all of them. Of BETWEEN the upper bound is not in the range.
+    Ranges of a prefix are `begins_with`, also where they leave out the node whose key is the prefix itself, and those
+    of one key are `=`, though DynamoDB is sent BETWEEN for all of them. Of BETWEEN the upper bound is not in the range.
     """
     partition, lo, hi = _equal(key_range.index.partition, key_range.partition), key_range.lo, key_range.hi
+    sort = key_range.index.sort
     if key_range == siblings(key_range.partition):
         return partition
-    prefix = lo.removesuffix("!")
-    if prefix.endswith("#") and lo in (prefix, just_after(prefix)) and hi == prefix_end(prefix):
-        return f"{partition} AND begins_with({key_range.index.sort}, {_quoted(prefix)})"
-    return f"{partition} AND {key_range.index.sort} BETWEEN {_quoted(lo)} AND {_quoted(hi)}"
+    if lo and hi == just_after(lo):
+        return f"{partition} AND {_equal(sort, lo)}"
+    prefix = lo[:-1] if lo.endswith("#!") else lo
+    if prefix and hi in (_next(prefix), prefix + chr(sys.maxunicode)):
+        return f"{partition} AND begins_with({sort}, {_quoted(prefix)})"
+    return f"{partition} AND {sort} BETWEEN {_quoted(lo)} AND {_quoted(hi)}"
+
+
+def _next(prefix: str) -> str:
+    """The least text that follows all texts with a prefix; `prefix_end` of one that ends with `#`."""
+    kept = prefix.rstrip(chr(sys.maxunicode))
+    following = ord(kept[-1:] or "\0") + 1
+    return kept[:-1] + chr(0xE000 if following == 0xD800 else following)  # no key has half of a surrogate pair
 
 
 def _equal(name: str, value: str) -> str:
@@ -193,7 +205,9 @@ def _equal(name: str, value: str) -> str:
 
 
 def _quoted(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    """A value as in JSON, with escapes also of what cannot be seen."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else "".join([c if c.isprintable() else json.dumps(c)[1:-1] for c in text])
 
 
 @dataclass(slots=True)

@@ -51,13 +51,13 @@ class Context:
         return {} if trace is None else trace.report()
 
     def reads_report(self) -> dict[str, Any]:
-        """`extensions.reads`: requests to the store, rounds of them, items read, DynamoDB read units, and whether the
-        answer came from the cache, so that only its versions were read.
+        """`extensions.reads`: requests to the store, rounds of them unless there were edits, items read, DynamoDB read
+        units, and whether the answer came from the cache, so that only its versions were read.
         """
-        reads = self.request.reads
+        reads, rounds = self.request.reads, self.request.rounds
         return {
             "requests": reads.requests,
-            "rounds": self.request.scheduler.rounds,
+            **({} if rounds is None else {"rounds": rounds}),
             "items": reads.items,
             "units": reads.units,
             "cached": self.how == "cached",

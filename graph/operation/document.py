@@ -37,7 +37,7 @@ from graph.errors import (
 )
 from graph.operation.limits import DocumentLimits, Inputs
 from store.cache import BoundedCache
-from store.errors import BadInput, Forbidden
+from store.errors import BadInput, Forbidden, shorten
 
 PREFIX = "sha256:"
 
@@ -105,7 +105,9 @@ class PersistedDocuments:
 def read_trusted(file: str) -> dict[str, str]:
     """The documents in a JSON file, by their ids without prefix; none without a file.
 
-    Raises BadInput for a file that cannot be read or is not an object of ids and documents.
+    An id may be any text, since clients may send ids of their own, and compilers write hashes of other kinds. Raises
+    BadInput for a file that cannot be read or is not an object of ids and documents, and for an id that is empty or
+    that of two documents.
     """
     if not file:
         return {}
@@ -118,7 +120,16 @@ def read_trusted(file: str) -> dict[str, str]:
         content = None
     if not isinstance(content, dict) or not all(isinstance(one, str) for one in content.values()):
         raise BadInput(f'CLADE_TRUSTED_DOCUMENTS: {file} must be JSON such as {{"HASH": "query Menu {{ … }}"}}.')
-    return {key.removeprefix(PREFIX): document for key, document in content.items()}
+    documents: dict[str, str] = {}
+    for key, document in content.items():
+        bare = key.removeprefix(PREFIX)
+        if not bare:
+            reason = f'has "{key}" as the id of a document, which no client sends; write its hash.'
+            raise BadInput(f"CLADE_TRUSTED_DOCUMENTS: {file} {reason}")
+        if documents.setdefault(bare, document) != document:
+            reason = f'has two documents with the id {shorten(bare)}, once with "{PREFIX}"; leave out one of them.'
+            raise BadInput(f"CLADE_TRUSTED_DOCUMENTS: {file} {reason}")
+    return documents
 
 
 def id_in(sent: Mapping[str, Any]) -> str | None:

@@ -30,7 +30,7 @@ from graph.operation.document import GraphQLRequest, PersistedDocuments, Unknown
 from graph.operation.prepared import Prepared, Read
 from graph.server.compression import GZIPPED, MIN_BYTES, Compressor, accepts_gzip, max_received, read_body, too_large
 from graph.server.events import EventStreams, send_single
-from graph.server.handler import MAX_IGNORED_BYTES
+from graph.server.handler import MAX_IGNORED_BYTES, is_preflight, wrong_origin
 from graph.server.pages import matches, tag_of_form
 from graph.server.parsing import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json, read_json, read_query_string
 from graph.server.sending import (
@@ -187,7 +187,7 @@ class GraphQLEndpoint:
         if method == "POST":
             sent, read = await self._body(scope, receive, info.headers), self._read_body
         elif method not in ("GET", "HEAD"):
-            raise RequestRejected(405, f"{method} is not allowed; send POST, or GET for a query.", ALLOWED)
+            raise not_allowed(info)
         elif len(query_string) > self._max_body_bytes:
             raise RequestRejected(414, f"The query string is longer than {self._max_body_bytes} bytes; send a POST.")
         if RECEIVED in scope:
@@ -260,6 +260,17 @@ class GraphQLEndpoint:
         if headers.get(CACHE_TAGS_HEADER) != b"1":
             return False
         return self._cache_policy.is_public and not headers.get(b"authorization")
+
+
+def not_allowed(info: RequestInfo) -> RequestRejected:
+    """The rejection of a method. Preflights come so far only where CLADE_CORS_ORIGINS is not set: no response that a
+    page could read tells its author so, but the browser's network tab and the log do.
+    """
+    if not is_preflight(info):
+        return RequestRejected(405, f"{info.method} is not allowed; send POST, or GET for a query.", ALLOWED)
+    rejected = RequestRejected(405, wrong_origin(info, has_others=False), ALLOWED)
+    rejected.reason = str(rejected)
+    return rejected
 
 
 def unknown(error: UnknownDocument) -> OperationResponse:

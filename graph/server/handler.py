@@ -12,8 +12,17 @@ from typing import cast
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graph.errors import OVERLOADED, UNAVAILABLE, UNCERTAIN, UNCERTAIN_HINT, Header, RequestRejected, error_body
-from graph.hosts import ANY, MAX_HOST_BYTES, is_host, is_loopback, listens_on_loopback
+from graph.errors import (
+    BAD_REQUEST,
+    OVERLOADED,
+    UNAVAILABLE,
+    UNCERTAIN,
+    UNCERTAIN_HINT,
+    Header,
+    RequestRejected,
+    error_body,
+)
+from graph.hosts import ANY, MAX_HOST_BYTES, is_host, is_loopback, listens_on_loopback, nameable_origin
 from graph.observability.logs import KEY, PROBES, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
 from graph.server.lifecycle import NOT_STARTED, GracefulShutdown
 from graph.server.sending import CLOSE, RETRY_AFTER, send_error
@@ -65,7 +74,7 @@ WRONG_HOST = RequestRejected(
     "it send Host: localhost.",
     code=Forbidden.code,
 )
-WRONG_ORIGIN = RequestRejected(400, "Pages of this Origin may not read responses; add it to CLADE_CORS_ORIGINS.")
+NO_ORIGIN_HINT = "serve the page at an address of its own, whose origin CLADE_CORS_ORIGINS can name."
 NO_HOST = RequestRejected(400, "The Host header is missing or invalid; send the host of the address.", CLOSE)
 NOT_HTTP = RequestRejected(400, "The request is not valid HTTP/1.1.", CLOSE)
 PIPELINED = RequestRejected(
@@ -105,13 +114,28 @@ class CORS:
     def preflight(self, scope: Scope) -> Response | None:
         """The response to a preflight, which allows all headers that it asks for; None for other requests."""
         info: RequestInfo = scope[KEY]
-        if info.method != "OPTIONS" or not {ORIGIN, b"access-control-request-method"} <= info.headers.keys():
+        if not is_preflight(info):
             return None
         if ALLOW_ORIGIN not in dict(self.headers(scope)):
-            info.codes, info.reason = (WRONG_ORIGIN.code,), str(WRONG_ORIGIN)
-            return Response(error_body(str(WRONG_ORIGIN), WRONG_ORIGIN.code), 400, media_type="application/json")
+            message = wrong_origin(info, has_others=True)
+            info.codes, info.reason = (BAD_REQUEST,), message
+            return Response(error_body(message, BAD_REQUEST), 400, media_type="application/json")
         asked = info.headers.get(b"access-control-request-headers", b"").decode("latin-1")
         return Response(headers={**PREFLIGHT, "access-control-allow-headers": asked})
+
+
+def is_preflight(info: RequestInfo) -> bool:
+    """Whether a browser asks by this request what a page of another origin may send."""
+    return info.method == "OPTIONS" and {ORIGIN, b"access-control-request-method"} <= info.headers.keys()
+
+
+def wrong_origin(info: RequestInfo, *, has_others: bool) -> str:
+    """Why the preflight of a page is rejected, and the way out; `has_others` is whether CLADE_CORS_ORIGINS is set."""
+    origin = nameable_origin(info.headers[ORIGIN])
+    if origin is None:
+        return f"Pages of this Origin may not read responses; {NO_ORIGIN_HINT}"
+    hint = "add it to CLADE_CORS_ORIGINS" if has_others else f"start the server with CLADE_CORS_ORIGINS={origin}"
+    return f"Pages of {origin} may not read responses; {hint}."
 
 
 class RequestHandler:

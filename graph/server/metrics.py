@@ -34,7 +34,9 @@ ERRORS = Counter("clade_errors", "Requests with an error of this code.", ["code"
 SECONDS = Histogram("clade_request_seconds", "Duration of requests, in seconds.", ["kind"], buckets=BUCKETS)
 READS = {
     "requests": Counter("clade_read_requests", "Read requests to the store."),
-    "rounds": Counter("clade_read_rounds", "Sets of read requests that were awaited together."),
+    "rounds": Counter(
+        "clade_read_rounds", "Sets of read requests that were awaited together, without those of mutations."
+    ),
     "items": Counter("clade_read_items", "Items read."),
     "units": Counter("clade_read_units", "DynamoDB read units."),
 }
@@ -81,7 +83,7 @@ def count(info: RequestInfo) -> None:
     reads = info.reads
     if reads and reads["requests"]:
         for name, counter in READS.items():
-            counter.inc(reads[name])
+            counter.inc(reads.get(name, 0))
 
 
 @dataclass

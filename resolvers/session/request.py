@@ -45,6 +45,8 @@ class Request:
         self.writer, self.settle_seconds = writer, settle_seconds
         self.may_have_written = False
         """Whether an edit has begun, other than a dry run."""
+        self.has_edits = False
+        """Whether an edit or a dry run has begun."""
         self.scheduler = ReadScheduler(self.reads, large_reads, is_embedded=store.is_embedded)
         self._page_cache = PageCache(0) if page_cache is None else page_cache
         self.state = self._new_state()
@@ -64,7 +66,12 @@ class Request:
 
     def trace_reads(self) -> None:
         """List the calls of the store in `reads.trace`; to be called before anything is read."""
-        self.reads.trace = ReadTrace(lambda: self.scheduler.rounds)
+        self.reads.trace = ReadTrace(lambda: self.rounds)
+
+    @property
+    def rounds(self) -> int | None:
+        """The number of rounds of reads; None once there are edits, whose own reads are made outside of `scheduler`."""
+        return None if self.has_edits else self.scheduler.rounds
 
     def forget_reads(self) -> None:
         """Cancel running reads and begin a new state, since what was read is outdated. What it cost stays spent."""

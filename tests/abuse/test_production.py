@@ -154,6 +154,40 @@ def test_no_origin_is_allowed_by_default(closed):
         assert allowed(closed.post("/graphql", json=BODY, headers={"origin": origin})) is None
 
 
+@pytest.mark.parametrize(
+    ("sent", "named"),
+    [(EVIL, EVIL), ("HTTP://LocalHost:5173", "http://localhost:5173"), ("https://a.example:443", "https://a.example")],
+)
+def test_a_preflight_is_told_how_to_allow_its_origin(closed, opened, sent, named):
+    preflights = [one.options("/graphql", headers={"origin": sent, **PREFLIGHT}) for one in (closed, opened)]
+    told = [preflight.json()["errors"][0]["message"] for preflight in preflights]
+    start = f"Pages of {named} may not read responses; "
+    assert told == [
+        f"{start}start the server with CLADE_CORS_ORIGINS={named}.",
+        f"{start}add it to CLADE_CORS_ORIGINS.",
+    ]
+    assert preflights[0].headers["allow"] == "GET, HEAD, POST"
+
+
+def test_a_preflight_whose_origin_no_setting_can_name_does_not_get_it_back(closed, opened):
+    for sent in (
+        "null",
+        "*",
+        "",
+        "<script>",
+        f"{SHOP} {EVIL}",
+        f"https://{'a.' * 200}b",
+        "\xfc",
+        "https://shop.example/x",
+    ):
+        for client in (closed, opened):
+            preflight = client.options("/graphql", headers=[("origin", sent.encode("latin-1")), *PREFLIGHT.items()])
+            assert preflight.json()["errors"][0]["message"] == (
+                "Pages of this Origin may not read responses; serve the page at an address of its own, whose origin "
+                "CLADE_CORS_ORIGINS can name."
+            )
+
+
 JSON, HELLO = [("content-type", "application/json")], b'{"query": "{ hello }"}'
 ANSWERS = {
     "data": (200, "POST", "/graphql", JSON),

@@ -4,13 +4,29 @@ from typing import Any
 
 import pytest
 
+from resolvers.sorting.conditions import prefix_span
 from store.engine import MAX_CALLS, MAX_KEYS, ReadTrace, ReadUsage, Store, key_condition
-from store.model.keys import Index, Key, KeyRange, below, children, level_range, log_key, siblings, sort_key, subtree
+from store.kinds.items import index_range
+from store.kinds.words import by_text, by_weight
+from store.model.keys import (
+    Index,
+    Key,
+    KeyRange,
+    below,
+    children,
+    just_after,
+    level_range,
+    log_key,
+    siblings,
+    sort_key,
+    subtree,
+)
 from store.model.records import Put
 
 US = "location#US"
 NE = sort_key(("US", "NE"))
 BELOW = below(US, NE)
+CELLS = "cells/location#0f"
 
 
 @pytest.mark.parametrize(
@@ -27,10 +43,39 @@ BELOW = below(US, NE)
             'pk = "location#US" AND sk BETWEEN "!000000000007" AND "!000000000009"',
         ),
         (subtree('location#Å"\\', "#"), r'pk = "location#Å\"\\" AND begins_with(sk, "#")'),
+        (by_text("words/location#", "oma"), 'pk = "words/location#o" AND begins_with(sk, "oma")'),
+        (by_text("words/location#", "oma").after("omaha#02#7"),
+         r'pk = "words/location#o" AND sk BETWEEN "omaha#02#7!" AND "oma\udbff\udfff"'),
+        (by_weight("words/location#", "oma"), 'parent = "words/location#oma" AND rank BETWEEN "0" AND "2"'),
+        (KeyRange(Index.TABLE, CELLS, "0a0", "0b7"), f'pk = "{CELLS}" AND sk BETWEEN "0a0" AND "0b7"'),
+        (KeyRange(Index.TABLE, CELLS, "0a0", "0a1"), f'pk = "{CELLS}" AND begins_with(sk, "0a0")'),
+        (KeyRange(Index.TABLE, US, NE, just_after(NE)), 'pk = "location#US" AND sk = "#NE#"'),
+        (KeyRange(Index.TABLE, US, *prefix_span("#NE#Om")), 'pk = "location#US" AND begins_with(sk, "#NE#Om")'),
+        (KeyRange(Index.TABLE, US, *prefix_span("#\ud7ff")), r'pk = "location#US" AND begins_with(sk, "#\ud7ff")'),
+        (KeyRange(Index.TABLE, US, *prefix_span("#\U0010ffff")),
+         r'pk = "location#US" AND begins_with(sk, "#\udbff\udfff")'),
+        (index_range("location"), r'pk = "kinds/location" AND sk BETWEEN "-" AND "~\udbff\udfff"'),
     ],
-)
+)  # fmt: skip
 def test_a_range_is_shown_as_a_key_condition_with_its_values(key_range, condition):
     assert key_condition(key_range) == condition
+    assert condition.isprintable()
+
+
+PREFIXES = ["#NE#", "#NE#Om", "oma", "0a0", "#\ud7ff", "#a\U0010ffff"]
+
+
+def test_a_prefix_is_shown_for_the_ranges_that_have_its_keys_and_no_others():
+    keys = [one + end for one in PREFIXES for end in ("", "!", "#", "$", "a", "z", "\ud7ff", "\ufffd")] + [
+        "#",
+        "zz",
+        "1",
+    ]
+    for prefix in PREFIXES:
+        for key_range in (KeyRange(Index.TABLE, US, *prefix_span(prefix)), by_text("", prefix)):
+            assert "begins_with(sk, " in key_condition(key_range)
+            held = [key for key in keys if key_range.lo <= key < key_range.hi]
+            assert held == [key for key in keys if key.startswith(prefix)]
 
 
 @pytest.mark.both_stores

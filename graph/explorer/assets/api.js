@@ -1,9 +1,9 @@
 // The GraphQL API as the page uses it: answers that are whole, errors as sentences, what each request cost, and the
 // changes of others as they are made.
 
-/** @typedef {{operation: string, index: string, round: number, items: number, units: number, limit?: number,
+/** @typedef {{operation: string, index: string, round?: number, items: number, units: number, limit?: number,
  *   keyCondition?: string, keys?: string[], moreKeys?: number}} StoreCall */
-/** @typedef {{requests: number, rounds: number, items: number, units: number, cached: boolean, calls?: StoreCall[],
+/** @typedef {{requests: number, rounds?: number, items: number, units: number, cached: boolean, calls?: StoreCall[],
  *   moreCalls?: number, fromCache?: {pages: number, records: number}}} Reads */
 /** @typedef {{message: string, path?: (string | number)[], extensions?: {code?: string, uncertain?: boolean}}} GraphQLError */
 /** A request; its times are in milliseconds.

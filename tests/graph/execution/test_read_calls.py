@@ -76,6 +76,17 @@ async def test_a_request_of_many_calls_lists_them_all(server):
     assert (len(versions["keys"]), versions["moreKeys"]) == (20, TREES - 20)
 
 
+async def test_moves_and_changes_are_read_in_rounds(server):
+    for query in (
+        "{ moves(hierarchy: GROUND) { id } }",
+        '{ changes(hierarchy: GROUND, tree: "t00") { cursor } }',
+        '{ changes(hierarchy: GROUND, tree: "t00", after: null) { changes { path } } }',
+    ):
+        reads = await reads_of(server, query)
+        assert reads["rounds"] == 1
+        assert_sums(reads)
+
+
 async def test_cache_hits_are_counted(server):
     assert (await reads_of(server, NESTED))["fromCache"] == {"pages": 0, "records": 0}
     again = await reads_of(server, NESTED.replace("name", "key"))  # another response
@@ -93,6 +104,9 @@ async def test_a_mutation_lists_the_reads_of_its_edit_and_callers_with_grants_ge
     reads = await reads_of(server, update)
     assert len(reads["calls"]) == reads["requests"] > 1
     assert sum(call["units"] for call in reads["calls"]) == reads["units"]
+    assert [one for one in (reads, *reads["calls"]) if {"round", "rounds"} & one.keys()] == []
+    dry = update.replace(") {", ", dryRun: true) {", 1)
+    assert "rounds" not in await reads_of(server, dry)
     assert await reads_of(server, NESTED, caller("read:ground/t00")) == {}
     assert await reads_of(server, NESTED, caller("write:ground/t00", reads=False))
 

@@ -10,12 +10,16 @@ import select
 import subprocess
 import sys
 
+import httpx
 import pytest
 
+from graph.app import create_app
 from graph.observability.logs import Handler, JSONFormatter, RequestLog, TextFormatter
+from graph.settings import Settings
 from store.api_keys import add_key, new_key
 from store.connect import open_store
 from tests.graph.small_app import asking
+from tests.serving import serving
 from tests.waiting import eventually
 
 WAIT_SECONDS = 60
@@ -69,6 +73,14 @@ def test_a_request_is_one_line_with_operation_and_reads(client, lines):
     }  # fmt: skip
 
 
+def test_a_line_says_which_setting_a_preflight_lacks_since_no_page_can_read_the_response(client, lines):
+    asked = {"origin": "http://localhost:5173", "access-control-request-method": "POST"}
+    client.options("/graphql", headers=asked)
+    (line,) = lines()
+    assert (line["status"], line["codes"]) == (405, ["BAD_REQUEST"])
+    assert line["reason"].endswith("start the server with CLADE_CORS_ORIGINS=http://localhost:5173.")
+
+
 def test_a_line_names_the_caller_and_no_secret(tmp_path, lines):
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     key, text = new_key("shop", ["read:location"], None)
@@ -88,6 +100,27 @@ def test_a_line_names_the_caller_and_no_secret(tmp_path, lines):
         (200, "shop", f"key:{key.id}"), (401, None, None), (200, None, None),
     ]  # fmt: skip
     assert text[-43:] not in str(told)
+
+
+def test_a_line_of_a_mutation_has_its_reads_and_no_number_of_rounds(tmp_path, lines):
+    url = f"sqlite:///{tmp_path / 'clade.db'}"
+
+    async def made():
+        async with open_store(url) as opened:
+            await opened.create()
+
+    asyncio.run(made())
+    values = '{key: "a", name: "A", attributes: {category: {}}}'
+    create = f"mutation {{ createCategoryNode(input: {values}) {{ node {{ path }} }} }}"
+    with serving(create_app(Settings(store=url, writes="on"))) as url:
+        answers = [
+            httpx.post(f"{url}/graphql", json={"query": query}).json()
+            for query in (create, '{ category(path: "a") { path } }')
+        ]
+    assert [[*one["data"].values()] for one in answers] == [[{"node": {"path": "a"}}], [{"path": "a"}]]
+    mutation, query = [line for line in lines(2) if line["message"] == "request"]
+    assert (mutation["kind"], mutation["requests"] > 0) == ("mutation", True)
+    assert ("rounds" in mutation, query["rounds"]) == (False, 1)
 
 
 def test_a_failure_without_a_fault_of_the_client_is_a_warning(client, lines):

@@ -122,6 +122,34 @@ def test_the_file_is_read_with_or_without_prefixes(tmp_path):
     assert read_trusted(str(file)) == {HASHES[HELLO]: HELLO, HASHES[CHANGE]: CHANGE}
 
 
+def test_an_id_may_be_any_text_that_a_client_can_send(tmp_path):
+    file = tmp_path / "documents.json"
+    ids = ["menu-v1", hashlib.blake2b(HELLO.encode()).hexdigest(), "0" * 64, "md5:x"]
+    file.write_text(json.dumps({**dict.fromkeys(ids, HELLO), f"sha256:{ids[0]}": HELLO}))
+    assert read_trusted(str(file)) == dict.fromkeys(ids, HELLO)
+    with asking(settings={"trusted_documents": str(file)}) as client:
+        assert [ask(client, documentId=one) for one in ids] == [ANSWER] * len(ids)
+
+
+@pytest.mark.parametrize(
+    ("documents", "reason"),
+    [
+        ({"": HELLO}, 'has "" as the id of a document, which no client sends; write its hash.'),
+        ({"sha256:": HELLO}, 'has "sha256:" as the id of a document, which no client sends; write its hash.'),
+        (
+            {"a": HELLO, "sha256:a": CHANGE},
+            'has two documents with the id a, once with "sha256:"; leave out one of them.',
+        ),
+    ],
+)
+def test_an_id_that_no_client_sends_or_that_is_of_two_documents_is_rejected_at_the_start(tmp_path, documents, reason):
+    file = tmp_path / "documents.json"
+    file.write_text(json.dumps(documents))
+    with pytest.raises(BadInput) as refused:
+        Settings(trusted_documents=str(file))
+    assert str(refused.value) == f"CLADE_TRUSTED_DOCUMENTS: {file} {reason}"
+
+
 def test_a_file_that_is_missing_or_has_no_documents_by_id_is_rejected_at_the_start(tmp_path, monkeypatch):
     file = tmp_path / "documents.json"
     monkeypatch.setenv("CLADE_TRUSTED_DOCUMENTS", str(file))

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,13 +15,14 @@ from store.sqlite.store import SQLiteStore
 from store.transfer.copy import put_back
 from store.transfer.load import LoadResult, load
 from store.writing.edit import Named
-from store.writing.restore import Restore
+from store.writing.restore import LAG_SECONDS, Restore
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.store.transfer.test_copy import copied, exported, items, table
 from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
 from tests.store.writing.journaled import OTHERS, SUBTREE
+from tests.systems.restore_model import Late
 
 __all__ = ["table"]  # a fixture
 
@@ -122,14 +124,42 @@ async def test_an_import_elsewhere_takes_no_id_of_a_hidden_copy(store: Store) ->
     await check_restored(store)
 
 
-async def test_a_node_that_an_import_brings_back_meanwhile_is_left_out_with_all_below_it(store: Store) -> None:
+async def met_an_import(store: Store) -> Restore:
+    """The undo of the deletion of `r/a`, which a worker has begun that died; then an import brought back `r/a/n8`."""
     edit = await deleted(store)
     last = [one for one in await invariants.all_items(store) if one.get("key") == "#a#n8#" and "deleted" in one]
     assert await journaled.died(store, edit, 1)
     row = ("o/x", "CATEGORY", {"id": str(last[0]["pk"]).partition(":")[2]})
     await load(store, wanted_of([("o", "CATEGORY"), row], CATEGORY), LoadResult())
-    await resume(store)
+    return edit
+
+
+async def check_all_but_the_imported(store: Store) -> None:
     left = {path for path in SUBTREE if path.startswith("r/a/n8")}
     assert await journaled.paths(store) == {*OTHERS, "o/x", *SUBTREE} - left
     assert await journaled.findings(store) == []
     await invariants.check(store)
+
+
+async def test_a_node_that_an_import_brings_back_meanwhile_is_left_out_with_all_below_it(store: Store) -> None:
+    await met_an_import(store)
+    an_hour_later: Any = Late(store, None, ahead=LAG_SECONDS + 60)
+    await resume(store if store.is_embedded else an_hour_later)
+    await check_all_but_the_imported(store)
+
+
+async def test_an_import_leaves_the_number_of_children_from_which_an_index_seems_behind_for_an_hour(
+    store: Store,
+) -> None:
+    edit = await met_an_import(store)
+    remote: Any = Late(store, None)
+    await resume(remote)
+    undone = await journaled.only_restore(store)
+    assert undone.state is MoveState.UNDONE
+    assert str(undone.reason).startswith("The index of the table is behind")
+    assert await journaled.paths(store) == {*OTHERS, "o/x"}
+    assert await journaled.findings(store) == []
+    await invariants.check(store)
+    an_hour_later: Any = Late(store, None, ahead=LAG_SECONDS + 60)
+    await journaled.write(an_hour_later, edit)
+    await check_all_but_the_imported(store)
