@@ -53,11 +53,14 @@ def run(settings: dict[str, str], encoding: str, *words: str) -> subprocess.Comp
     ("encoding", "words", "status", "text"),
     [
         ("cp1252:strict", "tree location --depth 2", 0, f"{ESCAPED} COUNTRY (1 CITY)\n`-- "),
-        ("cp1252", "import location cities.csv --dry-run --store sqlite:///other.db", 0, f"  {ESCAPED}"),
+        pytest.param(
+            "cp1252", "import location cities.csv --dry-run --store sqlite:///other.db", 0, f"  {ESCAPED}",
+            marks=pytest.mark.thorough,
+        ),
         ("ascii:strict", "key list", 0, r"\u0421"),
         ("cp1252", "tree location Ниш", 1, r'location has no node "\u041d'),
     ],
-)
+)  # fmt: skip
 def test_names_that_a_console_lacks_are_replaced(
     settings: dict[str, str], encoding: str, words: str, status: int, text: str
 ) -> None:

@@ -48,31 +48,31 @@ async def test_prefetched_levels_beyond_the_budget_are_rejected_without_a_read(p
     assert reply.witness.spans == []
 
 
-@pytest.mark.parametrize(
-    ("query", "least", "reads"),
-    [
-        ('{ area(path: "r") { children { nodes { path } } } }', 1 + 4, 1),
-        ('{ area(path: "r/a") { children { nodes { path } } } }', 1 + 30, 1),
-        ('{ area(path: "r/a") { children(first: 7) { nodes { path } } } }', 1 + 7, 1),
-        ('{ area(path: "r") { descendants(level: PLOT) { nodes { path } } } }', 1 + 120, 0),
-        ('{ area(path: "r") { descendants(level: PLOT, maxDepth: 2) { nodes { path } } } }', 1 + 120, 0),
-        ('{ area(path: "r") { descendants(maxDepth: 1) { nodes { path } } } }', 1 + 4, 2),
-        ('{ area(path: "r") { descendants(where: {path: {gte: "r/b"}}) { nodes { path } } } }', 1 + 93, 1),
-        ('{ area(path: "r/a") { children(where: {key: {gte: "p10", lt: "p20"}}) { nodes { path } } } }', 1 + 10, 1),
-        ('{ plot(path: "r/a/p03") { parent { children { nodes { path } } } } }', 1 + 1 + 30, 0),
-        ("{ grounds { nodes { path } } }", 21, 1),
-        ('{ plot(path: "r/a/p03") { ancestors { path } } }', 1 + 2, 0),
-        ('{ nodes(ids: ["ground:n1", "ground:n2", "ground:n3"]) { id } }', 3, 0),
-    ],
-)
-async def test_a_list_is_complete_or_rejected_and_never_truncated(planted, query, least, reads):
+LISTS = [
+    ('{ area(path: "r") { children { nodes { path } } } }', 1 + 4, 1),
+    ('{ area(path: "r/a") { children { nodes { path } } } }', 1 + 30, 1),
+    ('{ area(path: "r/a") { children(first: 7) { nodes { path } } } }', 1 + 7, 1),
+    ('{ area(path: "r") { descendants(level: PLOT) { nodes { path } } } }', 1 + 120, 0),
+    ('{ area(path: "r") { descendants(level: PLOT, maxDepth: 2) { nodes { path } } } }', 1 + 120, 0),
+    ('{ area(path: "r") { descendants(maxDepth: 1) { nodes { path } } } }', 1 + 4, 2),
+    ('{ area(path: "r") { descendants(where: {path: {gte: "r/b"}}) { nodes { path } } } }', 1 + 93, 1),
+    ('{ area(path: "r/a") { children(where: {key: {gte: "p10", lt: "p20"}}) { nodes { path } } } }', 1 + 10, 1),
+    ('{ plot(path: "r/a/p03") { parent { children { nodes { path } } } } }', 1 + 1 + 30, 0),
+    ("{ grounds { nodes { path } } }", 21, 1),
+    ('{ plot(path: "r/a/p03") { ancestors { path } } }', 1 + 2, 0),
+    ('{ nodes(ids: ["ground:n1", "ground:n2", "ground:n3"]) { id } }', 3, 0),
+]
+
+
+async def test_a_list_is_complete_or_rejected_and_never_truncated(planted):
     """`least` is the number of nodes of the response, `reads` the ranges that may be read before it is rejected."""
-    whole = await Client(planted, Ground, max_nodes=least).ask(query)
-    assert not whole.errors
-    refused = await Client(planted, Ground, max_nodes=least - 1).ask(query)
-    assert {error["extensions"]["code"] for error in refused.errors} == {"BUDGET_EXCEEDED"}
-    assert len(refused.witness.spans) <= reads
-    assert refused.items <= least + 5, "nothing is read much further than the budget goes"
+    for query, least, reads in LISTS:
+        whole = await Client(planted, Ground, max_nodes=least).ask(query)
+        assert not whole.errors, query
+        refused = await Client(planted, Ground, max_nodes=least - 1).ask(query)
+        assert {error["extensions"]["code"] for error in refused.errors} == {"BUDGET_EXCEEDED"}, query
+        assert len(refused.witness.spans) <= reads, query
+        assert refused.items <= least + 5, f"{query}: nothing is read much further than the budget goes"
 
 
 async def test_counts_spend_no_nodes(planted):

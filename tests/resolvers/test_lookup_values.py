@@ -87,47 +87,43 @@ async def ask(store: Store, arguments: str, field: str = "ware") -> tuple[Any, i
 # -- what is found -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("field", "arguments", "path"),
-    [
-        ("ware", 'sku: "B"', "o/b"),
-        ("ware", "serial: 100", "o/b"),
-        ("ware", 'serial: "100"', "o/b"),
-        ("ware", 'since: "2026-11-29"', "o/b"),
-        ("ware", "inBin: LEFT", "o/b"),
-        ("ware", 'sku: "B", path: null, id: null', "o/b"),
-        ("wareNode", "serial: 100", "o/b"),
-        ("piece", 'sku: "P"', "o/b/p"),
-    ],
-)
-async def test_a_node_is_found_by_each_of_its_unique_values(
-    stocked: Store, field: str, arguments: str, path: str
-) -> None:
-    assert await ask(stocked, arguments, field) == (path, 2)
+FOUND = [
+    ("ware", 'sku: "B"', "o/b"),
+    ("ware", "serial: 100", "o/b"),
+    ("ware", 'serial: "100"', "o/b"),
+    ("ware", 'since: "2026-11-29"', "o/b"),
+    ("ware", "inBin: LEFT", "o/b"),
+    ("ware", 'sku: "B", path: null, id: null', "o/b"),
+    ("wareNode", "serial: 100", "o/b"),
+    ("piece", 'sku: "P"', "o/b/p"),
+]
 
 
-@pytest.mark.parametrize(
-    ("field", "arguments", "code", "text"),
-    [
-        ("ware", "", "BAD_USER_INPUT", "path, id, serial, sku, since and inBin are missing; give one of them."),
-        ("ware", 'sku: "B", path: "o/b"', "BAD_USER_INPUT", "path and sku are both given; give one of them."),
-        ("ware", 'id: "a", serial: 1, sku: "B"', "BAD_USER_INPUT", "id, serial and sku are all given; give one"),
-        ("wareNode", "", "BAD_USER_INPUT", "path, id and serial are missing; give one of them."),
-        ("ware", 'serial: "x"', "BAD_USER_INPUT", 'serial: "x" is not a whole number'),
-        ("ware", 'since: "2026-02-30"', "BAD_USER_INPUT", 'since: "2026-02-30" is not a date'),
-        ("piece", 'sku: "B"', "WRONG_LEVEL", "o/b has the level WARE, not PIECE."),
-        ("ware", 'sku: "P"', "WRONG_LEVEL", "o/b/p has the level PIECE, not WARE."),
-    ],
-)
-async def test_a_wrong_argument_is_an_error_of_its_field_alone(
-    stocked: Store, field: str, arguments: str, code: str, text: str
-) -> None:
-    given = f"({arguments})" if arguments else ""
-    reply = await client(stocked).ask(f'{{ found: {field}{given} {{ path }} ware(sku: "A1") {{ path }} }}')
-    assert reply.data == {"found": None, "ware": {"path": "r/a/w1"}}
-    (error,) = reply.errors
-    assert (error["path"], error["extensions"]["code"]) == (["found"], code)
-    assert text in error["message"]
+async def test_a_node_is_found_by_each_of_its_unique_values(stocked: Store) -> None:
+    for field, arguments, path in FOUND:
+        assert await ask(stocked, arguments, field) == (path, 2), (field, arguments)
+
+
+WRONG = [
+    ("ware", "", "BAD_USER_INPUT", "path, id, serial, sku, since and inBin are missing; give one of them."),
+    ("ware", 'sku: "B", path: "o/b"', "BAD_USER_INPUT", "path and sku are both given; give one of them."),
+    ("ware", 'id: "a", serial: 1, sku: "B"', "BAD_USER_INPUT", "id, serial and sku are all given; give one"),
+    ("wareNode", "", "BAD_USER_INPUT", "path, id and serial are missing; give one of them."),
+    ("ware", 'serial: "x"', "BAD_USER_INPUT", 'serial: "x" is not a whole number'),
+    ("ware", 'since: "2026-02-30"', "BAD_USER_INPUT", 'since: "2026-02-30" is not a date'),
+    ("piece", 'sku: "B"', "WRONG_LEVEL", "o/b has the level WARE, not PIECE."),
+    ("ware", 'sku: "P"', "WRONG_LEVEL", "o/b/p has the level PIECE, not WARE."),
+]
+
+
+async def test_a_wrong_argument_is_an_error_of_its_field_alone(stocked: Store) -> None:
+    for field, arguments, code, text in WRONG:
+        given = f"({arguments})" if arguments else ""
+        reply = await client(stocked).ask(f'{{ found: {field}{given} {{ path }} ware(sku: "A1") {{ path }} }}')
+        assert reply.data == {"found": None, "ware": {"path": "r/a/w1"}}, (field, arguments)
+        (error,) = reply.errors
+        assert (error["path"], error["extensions"]["code"]) == (["found"], code), (field, arguments)
+        assert text in error["message"]
 
 
 async def test_a_value_that_breaks_a_rule_by_now_is_found(stocked: Store) -> None:
@@ -201,15 +197,19 @@ async def test_thirty_aliases_take_the_requests_of_one_and_all_kinds_of_lookups_
 
 
 @pytest.mark.parametrize(
-    ("edit", "path"),
+    ("edit", "path", "is_large"),
     [
-        (move("r/a/w3", "r/w3"), "r/w3"),
-        (move("r/a/w3", "o/w3"), "o/w3"),
-        (move("r/a", "r/new"), "r/new/w3"),
-        (move("r", "s"), "s/a/w3"),
+        (move("r/a/w3", "r/w3"), "r/w3", False),
+        (move("r/a/w3", "o/w3"), "o/w3", False),
+        (move("r/a", "r/new"), "r/new/w3", True),
+        (move("r", "s"), "s/a/w3", True),
+        # Whether a move is large makes no difference to these where it makes none to those above.
+        pytest.param(move("r/a/w3", "r/w3"), "r/w3", True, marks=pytest.mark.thorough),
+        pytest.param(move("r/a/w3", "o/w3"), "o/w3", True, marks=pytest.mark.thorough),
+        pytest.param(move("r/a", "r/new"), "r/new/w3", False, marks=pytest.mark.thorough),
+        pytest.param(move("r", "s"), "s/a/w3", False, marks=pytest.mark.thorough),
     ],
 )
-@pytest.mark.parametrize("is_large", [False, True])
 async def test_a_moved_node_takes_three_requests_more(stocked: Store, edit: Move, path: str, is_large: bool) -> None:
     stocked.max_commit_changes = journaled.SMALL if is_large else 10_000 if stocked.is_embedded else 100
     await write(stocked, edit)
@@ -313,17 +313,16 @@ class Restricted:
         return answer, self.calls.calls, len(self.keys.keys)
 
 
-@pytest.mark.parametrize("hidden", HIDDEN)
-async def test_a_hidden_node_costs_what_a_missing_one_costs(stocked: Store, hidden: str) -> None:
+async def test_a_hidden_node_costs_what_a_missing_one_costs(stocked: Store) -> None:
     await write(stocked, move("o/b", "o/former"), move("o/former", "o/b"))
-    missing, requests = HIDDEN[hidden]
-    asked = [Restricted(stocked) for _ in range(2)]
-    for again in (False, True, True):
-        costs = [await one.ask(fields) for one, fields in zip(asked, (hidden, missing), strict=True)]
-        assert costs[0] == costs[1]
-        assert costs[0][0]["data"]["a"] is None
-        # A response is cached on SQLite, where every write changes the version of the store.
-        assert costs[0][1] == (0 if again and stocked.is_embedded else requests)
+    for hidden, (missing, requests) in HIDDEN.items():
+        asked = [Restricted(stocked) for _ in range(2)]
+        for again in (False, True, True):
+            costs = [await one.ask(fields) for one, fields in zip(asked, (hidden, missing), strict=True)]
+            assert costs[0] == costs[1], hidden
+            assert costs[0][0]["data"]["a"] is None
+            # A response is cached on SQLite, where every write changes the version of the store.
+            assert costs[0][1] == (0 if again and stocked.is_embedded else requests), hidden
 
 
 async def test_a_node_that_a_caller_may_read_takes_three_requests_wherever_it_is(stocked: Store) -> None:

@@ -136,7 +136,7 @@ async def test_each_edit_that_deletes_is_one_deletion(seed: int) -> None:
 @pytest.mark.both_stores
 async def test_each_edit_that_deletes_is_one_deletion_on_both_stores(store: Store) -> None:
     store.max_commit_changes = store.max_changes = journaled.SMALL
-    await edited(store, 7, 40)
+    await edited(store, 7, examples(15, 40))
 
 
 async def pruned(store: Store, seed: int, rounds: int) -> None:

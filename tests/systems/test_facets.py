@@ -139,7 +139,6 @@ def expected(rows: Rows, own: dict[str, list[Any]]) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.both_stores
 async def test_facets_are_those_counted_by_hand(store):
     chance = seeded(7)
     rows = [*wares(chance, 130), (("z",), "SHELF", "Z", {})]

@@ -31,6 +31,7 @@ from store.transfer.copy import put_back
 from store.writing.create_update import Create
 from store.writing.writer import Writer
 from tests.servers import Server
+from tests.store.writing import journaled
 from tests.waiting import until
 
 CREATE = """
@@ -152,8 +153,8 @@ async def test_a_link_to_another_file_is_followed_and_each_file_keeps_what_was_w
         assert await create(server, "after") is None
         server.kill()
     for file, names in zip(files, (["1", "before"], ["2", "after"]), strict=True):
-        async with served(file) as server:
-            assert await listed(server) == names
+        async with open_store(f"sqlite:///{file}") as store:
+            assert {path.rpartition("/")[2] for path in await journaled.paths(store)} == {"A", *names}
         assert await findings(file) == []
 
 

@@ -50,7 +50,7 @@ class Case:
     environment: dict[str, str] = field(default_factory=dict)
     on_both_stores: bool = False
     in_plain_run: bool = False  # on DynamoDB, too
-    is_between: bool = False  # neither the first nor the last of several ways
+    is_thorough: bool = False  # not in a plain run, as what is neither the first nor the last of several ways
 
     def add(self, line: str) -> None:
         """Add a line to the steps. Raises ValueError or LookupError for one that means nothing."""
@@ -102,13 +102,13 @@ def _each(subject: str, lines: list[str]) -> Iterator[Case]:
             ways = [way | one for way in ways for one in given]
     for number, way in enumerate(ways):
         case = Case(subject, lines[0].removeprefix("== ") + "".join(f", {value!r}" for value in way.values()))
-        case.is_between = 0 < number < len(ways) - 1
+        case.is_thorough = "% thorough" in head or 0 < number < len(ways) - 1
         for line in head:
             if line in ("% both stores", "% both stores in a plain run"):
                 case.on_both_stores, case.in_plain_run = True, line.endswith("run")
             elif line.startswith("% set ") and "=" in line:
                 case.environment.update([line.removeprefix("% set ").split("=", 1)])
-            elif line != "% sqlite" and not line.startswith("% each "):
+            elif line not in ("% sqlite", "% thorough") and not line.startswith("% each "):
                 raise ValueError(f"{line!r} is not a directive")
         for line in lines[1 + len(head) :]:
             for name, value in way.items():

@@ -166,7 +166,7 @@ CASES = [
         marks=[
             *[pytest.mark.extenddb] * (store == "extenddb"),
             *[pytest.mark.both_stores] * case.in_plain_run,
-            *[pytest.mark.thorough] * case.is_between,
+            *[pytest.mark.thorough] * case.is_thorough,
         ],
     )
     for case in all_cases()

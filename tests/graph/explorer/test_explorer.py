@@ -209,6 +209,7 @@ def test_a_node_has_its_parts_in_their_places_children_that_the_server_sorts_and
     expect(heading(page)).to_have_text("Papillion")
 
 
+@pytest.mark.thorough
 def test_a_list_that_cannot_be_sorted_keeps_its_header_and_says_why(poor_url, visit):
     page = visit(poor_url, "#category/All/Number 00900")
     expect(line(page, "Number 00900")).to_have_attribute("aria-selected", "true")  # far down its family

@@ -199,7 +199,6 @@ SEVERAL = {
 }  # fmt: skip
 
 
-@pytest.mark.both_stores
 async def test_all_faults_of_an_input_come_at_once_with_their_fields_and_nothing_is_written(clients):
     before = sorted(await invariants.all_items(clients.store), key=key_of)
     for mutation, expected in SEVERAL.items():

@@ -209,7 +209,7 @@ async def none(*_: object) -> None:
     """No candidates: the list is read whole."""
 
 
-@pytest.fixture(params=["by items", "in memory"])
+@pytest.fixture(params=["by items", pytest.param("in memory", marks=pytest.mark.both_stores(False))])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How lists are read, whatever would be cheaper."""
     monkeypatch.setattr(item_lists, "MIN_NODES", 0)
@@ -225,6 +225,7 @@ def cells(reply: Any) -> int:
     return len([span for span, *_ in reply.witness.spans if "cells/" in span.partition])
 
 
+@pytest.mark.both_stores(False)
 async def test_what_is_near_is_what_a_scan_finds_also_after_moves(store, way):
     random = Random(5)  # noqa: S311
     await plant(store, Location, world(5))
@@ -353,6 +354,7 @@ async def test_nested_lists_read_the_cells_once(store, way):
 TOO_MANY = "The children of US/NE within 100 kilometers are more than this request may read; give fewer kilometers."
 
 
+@pytest.mark.both_stores(False)
 async def test_a_circle_with_too_many_nodes_is_read_with_the_whole_list_or_refused(store, monkeypatch):
     await plant(store, Location, many())
     monkeypatch.setattr(item_lists, "MAX_ITEMS", 100)

@@ -158,7 +158,7 @@ async def none(*_: Any) -> None:
     """No candidates: the list is read whole."""
 
 
-@pytest.fixture(params=["by items", "in memory"])
+@pytest.fixture(params=["by items", pytest.param("in memory", marks=pytest.mark.both_stores(False))])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How lists are read, whatever would be cheaper."""
     monkeypatch.setattr(item_lists, "MIN_NODES", 0)
@@ -192,6 +192,7 @@ MOVING = """{ FIELD(path: "US") { descendants(where: {search: {text: "TEXT"}}, o
   totalCount nodes { path } } } searchLocations(text: "TEXT", first: 100) { nodes { path } complete totalCount } }"""
 
 
+@pytest.mark.both_stores(False)
 async def test_while_a_subtree_moves_all_ways_find_the_same_side(store, monkeypatch):
     """A state is renamed, and moved to another country, while nodes below it are searched for by its words."""
     cities = [(("US", "NE", f"c{n}"), "CITY", ("Lodz" if n % 3 else "Omaha") + f" {n}") for n in range(14)]
@@ -294,6 +295,7 @@ async def test_ancestors_of_nested_lists_are_read_once(store):
 TOO_MANY = 'that may have the word "lodz" are more than this request may read; write a longer word, or search below'
 
 
+@pytest.mark.both_stores(False)
 async def test_a_word_of_too_many_nodes_is_read_with_the_whole_list_or_refused(store, monkeypatch):
     await plant(store, Location, ROWS)
     monkeypatch.setattr(item_lists, "MAX_ITEMS", 20)

@@ -96,8 +96,7 @@ async def findings(store: Store) -> list[str]:
     return sorted(await journaled.findings(store))
 
 
-@pytest.mark.both_stores
-@pytest.mark.parametrize("limit", [None, journaled.SMALL])
+@pytest.mark.parametrize("limit", [None, pytest.param(journaled.SMALL, marks=pytest.mark.both_stores)])
 async def test_damage_of_a_deletion_is_found_once_and_mended(store: Store, limit: int | None) -> None:
     await fill(store, limit)
     before = sorted(await tombstones(store), key=key_of)

@@ -106,15 +106,15 @@ async def test_a_value_of_a_node_that_is_pruned_in_another_tree_is_free_in_a_dry
     assert (reasons(outcome), outcome.changed.total(), outcome.removed.total()) == ({}, 1, 1)
 
 
-@pytest.mark.parametrize("size", [2, 25, 300])
+@pytest.mark.parametrize("size", [2, 25, 110])
 async def test_a_circle_is_one_transaction_or_rejected_where_it_does_not_fit(store: Store, size: int) -> None:
     paths = [f"a/p{number:03d}" for number in range(size)]
     await imported(store, *products({path: path for path in paths}))
     rotated = products(dict(zip(paths, [*paths[1:], paths[0]], strict=True)))
     outcome = await imported(store, *rotated)
-    if size == 300 and store.max_changes <= 100:
+    if size == 110 and store.max_changes <= 100:
         assert outcome.written == 0
-        assert len(outcome.rejections) == 300
+        assert len(outcome.rejections) == 110
         reason = "a circle, which is more than one transaction holds; import the file with an empty sku in one of them"
         assert all(reason in one.reason for one in outcome.rejections)
         await imported(store, *rotated[:-1], (paths[-1], {"sku": None}))
@@ -314,7 +314,9 @@ async def test_random_permutations_over_trees_lose_and_double_no_value(store: St
         assert (again.written, again.rejections) == (0, outcome.rejections)
 
 
-@pytest.mark.parametrize("stop", range(1, 8, examples(3, 1)))
+@pytest.mark.parametrize(
+    "stop", [pytest.param(one, marks=pytest.mark.both_stores(one == 4)) for one in range(1, 8, examples(3, 1))]
+)
 async def test_an_import_that_is_killed_leaves_no_value_lost_or_twice(store: Store, stop: int) -> None:
     rows = products({f"{tree}/p{number:02d}": f"{tree}{number}" for tree in "ab" for number in range(40)})
     await imported(store, *rows)
