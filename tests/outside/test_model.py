@@ -10,7 +10,7 @@ from tests.outside.model.run import run
 from tests.outside.processes import Place, missing, place
 from tests.selection import examples, until
 
-STEPS = examples(16, 40)
+STEPS = examples(10, 40)
 RACE_SECONDS = 4.0
 
 

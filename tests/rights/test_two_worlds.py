@@ -455,7 +455,7 @@ async def test_a_response_depends_on_nothing_of_its_caller_but_what_it_may_read(
 def test_a_hidden_node_changes_no_byte_unit_or_number_of_reads(tmp_path_factory, hierarchy, granted, seed):
     folder = tmp_path_factory.mktemp("worlds")
     urls = [f"sqlite:///{folder}/{name}.db" for name in ("alone", "among")]
-    asyncio.run(check(urls, hierarchy, granted, seed, 0.5 if thorough() else 0.07))
+    asyncio.run(check(urls, hierarchy, granted, seed, 0.5 if thorough() else 0.04))
 
 
 @pytest.mark.thorough
