@@ -251,6 +251,7 @@ FIRST_READS = {
     'searchSpots(text: "roman", under: "GB"': [200, 150],
     'searchSpots(text: "rom", level: [ZONE]': [200, 150],
     'searchSpots(text: "rom ol"': [200, 200],
+    'searchSpots(text: "d-alene"': [200, 200],
     'searchSpots(text: "aaa bbb ccc ddd eee fff ggg hhh"': [194] * 9,
     'searchBins(under: "GB", text: "ol"': [600],
     'searchBins(under: "GB", text: "roman"': [300, 300],
