@@ -17,7 +17,7 @@ from store.concurrency import RetryPolicy
 from store.connect import open_store
 from store.dynamodb.client import CircuitBreaker
 from store.dynamodb.store import DynamoDBStore
-from store.engine import REQUEST_PATIENCE, Patience, ReadTrace, ReadUsage
+from store.engine import COMMAND_PATIENCE, REQUEST_PATIENCE, Patience, ReadTrace, ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
 from store.model.keys import Key, subtree
 from store.model.records import ABSENT, Check, Item, Put, key_of
@@ -189,6 +189,19 @@ async def test_a_response_that_does_not_come_or_drips_is_waited_for_twice(answer
         with pytest.raises(Uncertain, match="ReadTimeoutError"):
             await store.commit([Put(items(1)[0])])
         assert engine.count("TransactWriteItems") == 2
+
+
+async def test_a_command_is_patient_once_dynamodb_has_responded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.dynamodb.client.RETRIES", RetryPolicy(0.0, 0.0))
+    async with Proxy(usual=empty) as engine, store_at(engine, COMMAND_PATIENCE) as store:
+        for attempts in (REQUEST_PATIENCE.attempts, COMMAND_PATIENCE.attempts):
+            engine.calls.clear()
+            engine.spoil("Query", *[status(503)] * 20)
+            with pytest.raises(Unavailable):
+                await store.range(EVERYTHING, ReadUsage())
+            assert engine.count("Query") == attempts
+            engine.mend()
+            assert await store.range(EVERYTHING, ReadUsage()) == []
 
 
 async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(
