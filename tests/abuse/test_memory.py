@@ -355,3 +355,15 @@ async def test_one_response_to_many_clients_takes_its_memory_once():
     await asyncio.sleep(0)
     may_go.set()
     assert await asyncio.gather(*bodies) == [True] * 6
+
+
+async def test_of_two_bodies_that_have_no_room_together_the_newer_is_sent():
+    sending, may_go = ResponseSender(PIECE_BYTES), asyncio.Event()
+
+    async def send(_):
+        await may_go.wait()
+
+    older, newer = [asyncio.ensure_future(sending.send(send, bytes(3 * PIECE_BYTES))) for _ in range(2)]
+    await asyncio.wait_for(older, 60)
+    may_go.set()
+    assert (await older, await newer) == (False, True)

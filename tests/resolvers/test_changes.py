@@ -140,6 +140,17 @@ async def test_all_streams_share_one_poll_and_one_read_of_a_change(store: Store)
     assert len(recorder.spans) == 1
 
 
+async def test_a_slow_stream_has_the_changes_of_all_polls_since_it_read(store: Store) -> None:
+    async with follower_of(store) as follower, AsyncExitStack() as stack:
+        quick, slow = [Stream(store, stack.enter_context(follower.listening(None)), "a") for _ in range(2)]
+        await asyncio.gather(quick.read(), slow.read())
+        for length, path in enumerate(("a", "a/b"), start=1):
+            await create(store, path)
+            await quick.follow(length)
+        await slow.read()
+        assert slow.seen == quick.seen
+
+
 async def test_a_poll_reads_half_a_unit_a_tree_and_none_is_made_for_nobody(exact: None, store: Store) -> None:
     async with follower_of(store, 600.0) as follower:
         await asyncio.sleep(0)  # in which it would poll

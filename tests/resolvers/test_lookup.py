@@ -95,3 +95,9 @@ async def test_a_wrong_hint_costs_a_round_and_no_answer(planted):
     after = await asked.ask(query)
     assert len(after.data["area"]["descendants"]["nodes"]) == len(before.data["area"]["descendants"]["nodes"]) + 1
     assert after.data == (await client(planted).ask(query)).data
+
+
+@pytest.mark.parametrize("node_id", ["location:x", "ground:", f"ground:{'x' * 2000}", "ground:\u0007"])
+async def test_an_id_that_no_node_of_a_field_can_have_is_null_without_a_read(planted, node_id):
+    reply = await client(planted).ask("query ($id: ID!) { area(id: $id) { path } }", id=node_id)
+    assert (reply.data, reply.errors, reply.requests) == ({"area": None}, [], 0)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graph.hierarchies.categories import CategoryNode
 from store.checking.check import Check
 from store.connect import open_store
 from store.engine import ReadUsage, Store
@@ -28,6 +29,7 @@ from tests.selection import examples
 from tests.store.transfer.test_load import wanted_of
 from tests.store.writing import journaled
 from tests.stores import Interrupted, once
+from tests.systems.asking import Client
 
 HIERARCHIES = {"category": CATEGORY}
 Told = tuple[str, str, str | None, str | None, int, int]
@@ -227,3 +229,16 @@ async def test_the_id_record_of_a_node_that_is_back_has_nothing_of_its_deletion(
     assert record == {"pk": "id#category:i", "sk": "v0", "tree": "category#r", "key": "#b#"}
     listed = KeyRange(Index.BY_PARENT, str(gone["parent"]), "#", "$")
     assert await store.range(listed, ReadUsage()) == []
+
+
+async def test_a_deletion_ends_redirects_from_its_path_in_a_tree_that_has_some(store: Store) -> None:
+    await load(store, wanted_of([(one, "CATEGORY") for one in ("r", "r/a", "r/b")], CATEGORY), LoadResult())
+    await journaled.write(store, Delete(CATEGORY, ("r", "b"), Policy.REFUSE))
+    assert not [item for item in await invariants.all_items(store) if item["pk"].startswith("alias#")]
+    edits = journaled.move("r/a", "r/c"), journaled.move("r/c", "r/d"), journaled.create("r/c")
+    for edit in edits:
+        await journaled.write(store, edit)
+    await journaled.write(store, Delete(CATEGORY, ("r", "c"), Policy.REFUSE))
+    asked = '{ a: category(path: "r/a") { path } c: category(path: "r/c") { path } }'
+    reply = await Client(store, CategoryNode).ask(asked)
+    assert reply.data == {"a": {"path": "r/d"}, "c": None}

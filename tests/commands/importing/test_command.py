@@ -155,3 +155,15 @@ def test_json_has_all_figures_of_the_text_and_all_rejected_rows(clade: Clade, sh
         }  # fmt: skip
     again = json.loads(clade("import", "location", shops, *OPTIONS, "--json", "--allow-rejects").stdout)
     assert (again["created"], again["unchanged"]) == ({}, 11)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_very_many_rejected_rows_end_an_import_with_the_last_of_them(
+    clade: Clade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commands.importing.job.MAX_REJECTED", 1)
+    file = written(tmp_path / "a.csv", "Country,City,Population\nUS,Omaha,1\nUS,Ames,x\nUS,York,y\n")
+    words = ["import", "location", file, *LEVELS[:2], "--level", "city=City", "--attr", "city.population=Population"]
+    said = str(clade(*words).exception)
+    assert "More than 1 rows of a.csv are rejected; nothing was imported. The last: row 4: " in said
+    assert "US/Omaha" in clade(*words, "--yes", "--dry-run").stdout

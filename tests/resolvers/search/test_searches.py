@@ -233,6 +233,42 @@ async def test_words_of_ancestors_take_one_request_for_these_and_one_for_the_hit
     assert await cost(places, "ne omaha") == (3, 4), "the range of the first word is read then, and no city is in it"
 
 
+class Bin(Node, hierarchy="bin", many="bins", search="tree"):
+    """A place of things."""
+
+
+class Case(Bin, under=[None]):
+    """A bin whose tree is searched by itself."""
+
+
+FIRST_READS = {
+    'searchSpots(text: "ol"': [600],
+    'searchSpots(text: "rom", first: 3': [5, 11],
+    'searchSpots(text: "rom", first: 100': [102, 205],
+    'searchSpots(text: "京"': [12, 25],
+    'searchSpots(text: "roma"': [50, 60],
+    'searchSpots(text: "roman"': [100, 30],
+    'searchSpots(text: "roman", under: "GB"': [200, 150],
+    'searchSpots(text: "rom", level: [ZONE]': [200, 150],
+    'searchSpots(text: "rom ol"': [200, 200],
+    'searchSpots(text: "d-alene"': [200, 200],
+    'searchSpots(text: "aaa bbb ccc ddd eee fff ggg hhh"': [194] * 9,
+    'searchBins(under: "GB", text: "ol"': [600],
+    'searchBins(under: "GB", text: "roman"': [300, 300],
+    'searchBins(under: "GB", text: "rom ol"': [875, 875],
+}
+"""How many items are read first, by each text and by weight: enough for most texts, and in all at most 50 units."""
+
+
+async def test_the_first_reads_of_a_search_are_limited_by_its_text(store):
+    await plant(store, Spot, SPOTS[:1])
+    await plant(store, Bin, [(("GB",), "CASE")])
+    client = Client(store, Spot, Bin)
+    for asked, limits in FIRST_READS.items():
+        spans = (await client.ask(f"{{ {asked}) {{ nodes {{ key }} }} }}")).witness.spans
+        assert [limit for span, limit, _ in spans if span.partition.startswith("words/")] == limits, asked
+
+
 MANY = [(("US",), "COUNTRY"), *[(("US", f"Lodz {n}"), "STATE") for n in range(1, 128)]]
 
 

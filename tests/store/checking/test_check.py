@@ -1,7 +1,7 @@
 """Check and repair of nodes, ids, counts and versions, on both stores: each problem is found, and nothing else."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from tests import invariants
 from tests.hierarchies import LOCATION, hierarchy, level
 from tests.store.checking.broken import GONE_ID, HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
 from tests.store.transfer.test_load import wanted_of
+from tests.stores import StoreProxy
 
 pytestmark = pytest.mark.extenddb
 
@@ -373,3 +374,25 @@ async def test_a_tree_is_checked_with_its_root_and_not_with_the_redirect_of_anot
     check = Check(store, HIERARCHIES, AT)
     assert await check.trees([redirect], set()) == []
     assert await check.trees([root, redirect], set()) == ["location#US"]
+
+
+class Behind(StoreProxy):
+    """Store whose weak reads by key still have these items, as those of DynamoDB may shortly after a write."""
+
+    def __init__(self, store: Store, items: Mapping[Key, Item]) -> None:
+        super().__init__(store)
+        self._items = items
+
+    async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
+        found = await self._store.get(keys, reads, strong=strong)
+        return found if strong else [self._items.get(key) for key in keys]
+
+
+async def test_a_repair_keeps_what_was_written_shortly_before_it(store: Store) -> None:
+    await fill(store)
+    behind: Any = Behind(store, await all_items(store))
+    await change(store, OMAHA, name="Omaha!", tier="nowhere")
+    mended, lasting = await repaired(behind)
+    assert (len(mended), lasting) == (1, [])
+    assert (await item(store, OMAHA))["name"] == "Omaha!"
+    assert await findings(store) == []

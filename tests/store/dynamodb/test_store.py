@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from store.concurrency import RetryPolicy
 from store.connect import open_store
 from store.dynamodb.client import CircuitBreaker
 from store.dynamodb.store import DynamoDBStore
-from store.engine import REQUEST_PATIENCE, Patience, ReadTrace, ReadUsage
+from store.engine import COMMAND_PATIENCE, REQUEST_PATIENCE, Patience, ReadTrace, ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
 from store.model.keys import Key, subtree
 from store.model.records import ABSENT, Check, Item, Put, key_of
@@ -190,6 +191,19 @@ async def test_a_response_that_does_not_come_or_drips_is_waited_for_twice(answer
         assert engine.count("TransactWriteItems") == 2
 
 
+async def test_a_command_is_patient_once_dynamodb_has_responded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.dynamodb.client.RETRIES", RetryPolicy(0.0, 0.0))
+    async with Proxy(usual=empty) as engine, store_at(engine, COMMAND_PATIENCE) as store:
+        for attempts in (REQUEST_PATIENCE.attempts, COMMAND_PATIENCE.attempts):
+            engine.calls.clear()
+            engine.spoil("Query", *[status(503)] * 20)
+            with pytest.raises(Unavailable):
+                await store.range(EVERYTHING, ReadUsage())
+            assert engine.count("Query") == attempts
+            engine.mend()
+            assert await store.range(EVERYTHING, ReadUsage()) == []
+
+
 async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(
     store: DynamoDBStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,25 +355,36 @@ async def test_lost_connections_and_throttles_are_tried_again_and_counted(store:
     assert (calls.made - made, calls.retried, calls.throttled, calls.failed) == (1, 3, 2, 0)
 
 
+async def test_a_scan_has_all_that_was_written_before_it(store: DynamoDBStore, proxy: Proxy) -> None:
+    await store.commit([Put(item) for item in items(2)])
+    assert [item async for page in store.scan(ReadUsage()) for item in page] == items(2)
+    assert [call.body.get("ConsistentRead") for call in proxy.calls if call.operation == "Scan"] == [True]
+
+
 # -- commits that fail -------------------------------------------------------------------------------------------------
 
 
 async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("TransactWriteItems", cancelled("None", "TransactionConflict"), cancelled("ThrottlingError", "None"))
+    met, busy = cancelled("None", "TransactionConflict"), cancelled("ThrottlingError", "None")
+    proxy.spoil("TransactWriteItems", met, busy, refused("TransactionInProgressException"))
     await store.commit([Put(item, ABSENT) for item in items(2)])
     sent = [call.body for call in proxy.calls if call.operation == "TransactWriteItems"]
-    assert len(sent) == 3
-    assert sent[0] == sent[1] == sent[2]
+    assert sent == [sent[0]] * 4
     assert await store.range(EVERYTHING, ReadUsage(), strong=True) == items(2)
 
 
 async def test_a_commit_that_always_meets_others_or_is_throttled_is_tried_some_times(
-    store: DynamoDBStore, proxy: Proxy
+    store: DynamoDBStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for reason, error in (("TransactionConflict", Conflict), ("ThrottlingError", Unavailable)):
+    monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=ATTEMPTS))
+    for fault, error, message in (
+        (cancelled("TransactionConflict"), Conflict, "came first"),
+        (cancelled("ThrottlingError"), Unavailable, "overloaded"),
+        (refused("TransactionInProgressException"), Unavailable, "still carrying out"),
+    ):
         proxy.calls.clear()
-        proxy.spoil("TransactWriteItems", *[cancelled(reason)] * ATTEMPTS)
-        with pytest.raises(error) as caught:
+        proxy.spoil("TransactWriteItems", *[fault] * ATTEMPTS)
+        with pytest.raises(error, match=message) as caught:
             await store.commit([Put(items(1)[0])])
         assert getattr(caught.value, "failed", ()) == ()
         assert proxy.count("TransactWriteItems") == ATTEMPTS

@@ -1,5 +1,6 @@
 """Order of siblings: ranks, reorders that write as few nodes as possible, exports and imports."""
 
+import asyncio
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from store.model.ranks import is_manual, is_valid, rank_between, ranks_between
 from store.model.records import Put
 from store.transfer.export import count
 from store.writing.edit_request import EditOptions
-from store.writing.move_delete import Move
+from store.writing.move_delete import Delete, Move, Policy
 from store.writing.positions import Position, Side
 from store.writing.writer import Writer
 from tests import invariants
@@ -165,6 +166,14 @@ async def test_what_one_transaction_does_not_move_gets_no_position_by_the_way(st
     assert refused.value.field == ("position",)
     await write(store, reorder(CATEGORY, ("r", "a"), Side.LAST))
     assert await in_order(store, 2) == ["b", "a"]
+
+
+async def test_a_node_that_is_the_last_after_a_deletion_of_the_same_commit_is_not_ranked_anew(store: Store) -> None:
+    await plant(store, "r", "r/a", "r/b")
+    writer = Writer(store)
+    edits = [Delete(CATEGORY, ("r", "b"), Policy.REFUSE), reorder(CATEGORY, ("r", "a"), Side.LAST)]
+    _, last = await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in edits])
+    assert not is_manual(last.record.rank)
 
 
 # -- exports and imports -----------------------------------------------------------------------------------------------

@@ -257,6 +257,23 @@ async def test_an_exception_in_one_edit_goes_to_its_client_alone(store: Store, c
     assert await paths(store) == {"r", "r/a", "r/b"}
 
 
+async def test_an_exception_in_what_is_stored_under_a_key_goes_to_its_client_alone(store: Store, counted: Any) -> None:
+    writer, edit = Writer(counted), create("r/a")
+    await writer.write(edit, ReadUsage(), EditOptions(key="k"))
+    edits = [(create("r/b"), EditOptions()), (edit, EditOptions(key="k", asked={1})), (create("r/c"), EditOptions())]
+    calls = [writer.write(one, ReadUsage(), options) for one, options in edits]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [EditResult, TypeError, EditResult], "a set is no JSON"
+
+
+async def test_a_cascade_takes_what_a_request_before_it_has_created(store: Store, counted: Any) -> None:
+    await write(store, create("r/a"))
+    outcomes = await told(Writer(counted), create("r/a/b"), Delete(CATEGORY, ("r", "a"), Policy.CASCADE))
+    assert outcomes == [("r/a/b", 1), ("r/a", 1)]
+    assert await paths(store) == {"r"}
+    await invariants.check(store)
+
+
 async def test_two_equal_edits_with_one_key_in_one_commit_are_one_change(store: Store, counted: Any) -> None:
     key, other = EditOptions(key="k"), EditOptions(key="l")
     edits = [create("r/a"), create("r/a"), create("r/b"), create("r/a")]
