@@ -272,6 +272,9 @@ class Restore(Edit):
                 return found
             reader.overlay.forget([id_key(one.gone.id) for one in found])
             await asyncio.sleep(seconds)
+            record = (await reader.read([], [own := id_key(gone.id)]))[own]
+            if gone_of(record) != gone:  # changed by another commit, after which this one is built again
+                return found
         raise IndexBehind(self.node_id)
 
     async def _listed(self, reader: Reader, top: Restored) -> list[Restored] | None:

@@ -305,6 +305,22 @@ async def test_a_child_that_came_back_alone_is_no_alarm(store: Store, how: str, 
     assert await journaled.findings(store) == []
 
 
+async def test_a_child_that_comes_back_alone_meanwhile_is_no_alarm(store: Store) -> None:
+    await journaled.plant(store)
+    store.max_commit_changes = None
+    await write(store, delete("r/a"))
+
+    async def create() -> None:
+        await write(store, journaled.create("o/n", node_id=bare("r/a/n0")))
+
+    meanwhile: Any = Interrupted(Late(store, None), "range", before=once(1, create))
+    await write(meanwhile, restore("r/a"))
+    left = {path for path in journaled.SUBTREE if path.startswith("r/a/n0")}
+    assert await journaled.paths(store) == {*journaled.OTHERS, *journaled.SUBTREE, "o/n"} - left
+    assert await journaled.findings(store) == []
+    await invariants.check(store)
+
+
 async def test_a_restore_at_the_limit_of_a_transaction_is_made_either_way(store: Store) -> None:
     """With a former path of each node, a parent that is still deleted, and search items and unique values."""
     jobs = list[bool]()
