@@ -7,7 +7,6 @@ in a thorough run.
 """
 
 import time
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,15 +26,6 @@ tests/commands/importing/test_tables.py tests/systems/test_readers_beside_moves.
 tests/commands/test_schema.py tests/examples/test_type_ahead.py tests/test_pythons.py tests/federation/test_gateway.py
 tests/test_wheel.py tests/test_scripts.py
 """.split()
-
-# Files that one process of a plain run has, which starts once what they share: Chromium and the server of the explorer,
-# or the process that servers are forked from. A thorough run has more of each, and deals these files out one by one.
-TOGETHER = {
-    "tests/graph/explorer/": "browser",
-    "tests/graph/server/test_graphiql.py": "browser",
-    "tests/examples/test_type_ahead.py": "browser",
-    "tests/writing/": "servers",
-}
 
 _thorough = False
 _examples: int | None = None
@@ -95,18 +85,6 @@ def examples(few: int, many: int) -> int:
 def until(short: float, long: float) -> float:
     """When a test ends that could go on for ever, in `time.monotonic()`: after so many seconds, more if thorough."""
     return time.monotonic() + (long if _thorough else short)
-
-
-def scheduler(config: pytest.Config, log: Any) -> Any:
-    """Deals out files as `--dist=loadfile` does, but those of TOGETHER to one process; None for another `--dist`."""
-    from xdist.scheduler import LoadFileScheduling  # which a run in one process does without
-
-    class Together(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            return next((name for start, name in TOGETHER.items() if file.startswith(start)), file)
-
-    return Together(config, log) if config.getoption("dist") == "loadfile" and not _thorough else None
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
