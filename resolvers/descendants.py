@@ -53,6 +53,8 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
         found, ahead = set[str | None](), {self.owner.level}
         for _ in range(self.max_depth - self.owner.depth):
             ahead = {one.name for one in hierarchy.levels.values() if one.under & ahead} - found
+            if not ahead:  # a client may give a depth of billions
+                break
             found |= ahead
         has_level = self.relation.arguments.has_level
         return [one for one in hierarchy.levels.values() if one.name in found and has_level(one.name)]
