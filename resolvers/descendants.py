@@ -97,7 +97,7 @@ def levels_between(hierarchy: Hierarchy, listed: Sequence[str], arguments: Conne
     levels = hierarchy.levels_above(listed)
     levels -= {*listed} if arguments.bounds is None else set()
     depth = None if arguments.max_depth is None else arguments.max_depth - 1
-    if not levels or depth == 0:
+    if not levels or (depth is not None and depth < 1):
         return None
     above = ConnectionArguments(levels=tuple(sorted(levels)), max_depth=depth, compared=True)
     return Relation(RelationKind.DESCENDANTS, above, NOTHING)
