@@ -53,6 +53,8 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
         found, ahead = set[str | None](), {self.owner.level}
         for _ in range(self.max_depth - self.owner.depth):
             ahead = {one.name for one in hierarchy.levels.values() if one.under & ahead} - found
+            if not ahead:  # a client may give a depth of billions
+                break
             found |= ahead
         has_level = self.relation.arguments.has_level
         return [one for one in hierarchy.levels.values() if one.name in found and has_level(one.name)]
@@ -95,7 +97,7 @@ def levels_between(hierarchy: Hierarchy, listed: Sequence[str], arguments: Conne
     levels = hierarchy.levels_above(listed)
     levels -= {*listed} if arguments.bounds is None else set()
     depth = None if arguments.max_depth is None else arguments.max_depth - 1
-    if not levels or depth == 0:
+    if not levels or (depth is not None and depth < 1):
         return None
     above = ConnectionArguments(levels=tuple(sorted(levels)), max_depth=depth, compared=True)
     return Relation(RelationKind.DESCENDANTS, above, NOTHING)

@@ -130,7 +130,8 @@ class Mutations:
         if verb == "edit":
             text = "The node of each edit after all of them, a deleted one as it was; null for a dry run or faults."
             return self._type_of(name, {"nodes": field(_nodes, list[node] | None, text)})
-        written = "The node as it was before its deletion" if verb == "delete" else "The node as written"
+        deleted = "The node as it was before its deletion, without descendants"
+        written = deleted if verb == "delete" else "The node as written"
         fields: Fields = {"node": field(_node, node | None, f"{written}; null for a dry run or faults.")}
         if verb in ("move", "delete"):
             parent = "Former parent as it is now; null for a root, a dry run or faults."

@@ -56,7 +56,7 @@ _REFUSED = {
 _OUT_OF_RANGE = {
     Kind.INT: f"is out of range; write {-(2**31)} to {2**31 - 1}",
     Kind.LONG: f"is out of range; write {-INT64_BOUND} to {INT64_BOUND - 1}",
-    Kind.FLOAT: "is out of range; write 0, or 1e-130 to 1e126 with either sign",
+    Kind.FLOAT: "is out of range; write 0, or 1e-130 to below 1e126 with either sign",
     Kind.DECIMAL: f"is out of range; write at most {MAX_DECIMAL_DIGITS} digits",
 }
 """The same about numbers."""

@@ -208,19 +208,36 @@ class Reader:
         """Nodes with the names and attributes of their revisions, from their histories or from the table."""
         keys = [(revision_key(one.id, one.revision), id_key(one.id)) for one in records]
         read_set = await self.read([], [key for pair in keys for key in pair])
-        places = [None if read_set[version] else current_key(read_set[own]) for version, own in keys]
-        # Where the node is not needed, there is a read of none: so none tells whether it is hidden or gone.
-        own = [place or revision_key(one.id, 0) for one, place in zip(records, places, strict=True)]
+        own = [_content_key(read_set, *one) for one in zip(records, keys, strict=True)]
         await self.read_into(read_set, [], own)
         versions = [version for version, _ in keys]
         return [_with_content(read_set, *one) for one in zip(records, versions, own, strict=True)]
+
+
+def _content_key(read_set: ReadSet, record: Record, keys: tuple[Key, Key]) -> Key:
+    """Where the content of a node's revision is, which has the key of a revision and of the id record.
+
+    Where the revision has it, there is a read of none: so none tells whether the node is hidden or gone.
+    """
+    version, own = keys
+    if read_set[version] is not None:
+        return revision_key(record.id, 0)
+    return current_key(read_set[own]) or _restored_key(record)
+
+
+def _restored_key(record: Record) -> Key:
+    """The revision whose content a restored node has, for as long as a large restore has not committed its own."""
+    return revision_key(record.id, record.revision - 1)
 
 
 def _with_content(read_set: ReadSet, record: Record, version: Key, place: Key) -> Record:
     """A node with the content of its revision, which is at `version` or at its `place`."""
     if (item := read_set[version]) is not None:
         return with_revision(record, item)
-    found = read_set.record(place)
+    if place == _restored_key(record) and (item := read_set[place]) is not None:
+        last = with_revision(record, item)
+        return replace(record, name=last.name, attributes=last.attributes)
+    found = None if place == _restored_key(record) else read_set.record(place)
     if found is None or found.revision != record.revision:
         raise Conflict("The change was made, but its node is being changed again; read the node, or retry.")
     return replace(record, name=found.name, attributes=found.attributes)

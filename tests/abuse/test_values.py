@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from store.model.keys import MAX_SEGMENTS
 from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
 from tests.serving import serving
 
@@ -120,6 +121,14 @@ def test_an_excessive_value_is_rejected_before_any_read(client, query, variables
     body = send(client, query, variables)
     assert codes(body) == {code}
     assert body.get("extensions", {}).get("reads", {}).get("requests", 0) == 0
+
+
+def test_a_depth_of_billions_is_answered_as_that_of_the_deepest_path(client):
+    found = 'descendants(maxDepth: $d, where: {key: {gte: "O"}}) { nodes { path } }'
+    query = f'query($d: Int) {{ state(path: "US/NE") {{ {found} }} }}'
+    deepest, billions = [send(client, query, {"d": depth})["data"] for depth in (MAX_SEGMENTS, 2**31 - 1)]
+    assert billions == deepest
+    assert {"path": "US/NE/Omaha"} in billions["state"]["descendants"]["nodes"]
 
 
 def test_a_query_string_has_the_limit_of_a_body():

@@ -302,6 +302,16 @@ async def test_only_children_are_read_that_decide_if_a_node_is_in_the_list(store
         assert (reply.requests - plain.requests, reply.rounds - plain.rounds) == ((1, 1) if items else (0, 0)), where
 
 
+@pytest.mark.parametrize("levels", ["[ROOM, WARE, KIND, NOTE]", "[WARE, KIND]", "KIND"])
+@pytest.mark.parametrize("field", ["POSITION", "KEY", "PATH", "WEIGHT"])
+async def test_a_list_of_no_depth_is_empty_in_every_order(store, levels, field):
+    await plant(store, Shelf, WARES)
+    given = f"maxDepth: 0, level: {levels}, orderBy: {{field: {field}}}"
+    reply = await Client(store, Shelf).ask(f'{{ room(path: "r") {{ it: descendants({given}) {{ totalCount }} }} }}')
+    assert not reply.errors, reply.errors
+    assert reply.data["room"]["it"] == {"totalCount": 0}
+
+
 async def test_further_pages_and_facets_read_the_version_of_the_tree_alone(store):
     await plant(store, Shelf, WARES)
     asked = Client(store, Shelf, page_cache=PageCache(10_000_000, TreeVersionCache(0.0)))

@@ -18,7 +18,7 @@ from store.errors import CladeError, NotFound
 from store.metadata.moves import MoveState, MoveTiming
 from store.model.keys import Path, path_of
 from store.model.paths import format_path, parse_path
-from store.model.records import Change, Item, Put, derived_id
+from store.model.records import Change, Item, Put, Record, derived_id
 from store.reading import recent_moves
 from store.transfer.load import LoadResult, load
 from store.writing.create_update import Update
@@ -127,6 +127,23 @@ async def test_indexes_have_time_for_all_that_is_copied_before_the_commit(store:
     assert steps[last + 1 : last + 3] == ["wait 2", "the commit"]
     (top,) = [item for item in (await invariants.nodes(store, "category")).values() if item["id"] == id_of(TOP)]
     assert (written.record.revision, written.record.updated_at) == (top["revision"], top["updated_at"])
+
+
+@pytest.mark.parametrize("number", [2, 3])
+async def test_a_repetition_has_the_node_as_restored_before_the_restore_is_done(store: Store, number: int) -> None:
+    await plant_deleted(store)
+    again = list[Record]()
+
+    async def repeat() -> None:
+        written = await Writer(store, SOON).write(restore(TOP), ReadUsage(), EditOptions(key="once"))
+        again.append(written.record)
+
+    assert await ends(Interrupted(store, "commit", before=once(number, repeat)), restore(TOP), "once") is None
+    (top,) = [one for one in (await invariants.nodes(store, "category")).values() if one["id"] == id_of(TOP)]
+    (found,) = again
+    assert found.key == (top["pk"], top["sk"])
+    assert (found.name, found.revision, found.updated_at) == (top["name"], top["revision"], top["updated_at"])
+    await whole(store)
 
 
 # -- jobs that are killed ----------------------------------------------------------------------------------------------

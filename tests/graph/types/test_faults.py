@@ -243,7 +243,7 @@ SAID = [
     ({"text": "a\ud800"}, "characters", "has characters that are no text; leave them out."),
     ({"long": "12 pieces"}, "type", 'long: "12 pieces" is not a whole number; write one like 12.'),
     ({"long": "9" * 20}, "type", "is out of range; write -9223372036854775808 to 9223372036854775807."),
-    ({"size": 1e130}, "type", "size: 1e+130 is out of range; write 0, or 1e-130 to 1e126 with either sign."),
+    ({"size": 1e130}, "type", "size: 1e+130 is out of range; write 0, or 1e-130 to below 1e126 with either sign."),
     ({"price": "12,50"}, "type", 'price: "12,50" is not a number; write one like 12.50.'),
     ({"price": "9" * 39}, "type", "is out of range; write at most 38 digits."),
     ({"day": "31.12.2026"}, "type", 'day: "31.12.2026" is not a date; write one like 2026-10-05.'),
@@ -260,7 +260,7 @@ SAID = [
     ({"unitPrice": "\0é"}, "type", 'unitPrice: "\\u0000é" is not a number; write one like 12.50.'),
     ({"unitPrice": Word("1e-400")}, "type", 'unitPrice: "1e-400" is out of range; write at most 38 digits.'),
     ({"fillLevel": Word("-1e400")}, "type",
-     "fillLevel: a number beyond 1.8e308 is out of range; write 0, or 1e-130 to 1e126 with either sign."),
+     "fillLevel: a number beyond 1.8e308 is out of range; write 0, or 1e-130 to below 1e126 with either sign."),
     ({"longText": [{"language": "DE", "text": ""}]}, "empty", "longText in de is empty; write a text."),
 ]  # fmt: skip
 NEW = "mutation%s { createSample(input: %s) { node { id } userErrors { message rule } } }"

@@ -97,7 +97,7 @@ def test_the_error_of_an_invalid_value_names_attribute_value_and_kind(kind: Kind
             Kind.FLOAT,
             (9.99e125, -9.99e125, 1e-130, -1e-130, 0),
             (1e126, -1e126, 9e-131, 1e308, math.inf, 10**400),
-            "0, or 1e-130 to 1e126 with either sign",
+            "0, or 1e-130 to below 1e126 with either sign",
         ),
         (
             Kind.DECIMAL,
