@@ -245,12 +245,14 @@ def _marker_problem(hierarchy: Hierarchy, marker: Marker | None) -> str:
     if not is_asked(hierarchy):
         problem = "its class has no search=, location= or unique=, but items of these are stored; clade repair removes "
         return f"{problem}them, which ends what servers with another version of the class do by them" if marker else ""
-    lacks = [f"{word}s are missing: {', '.join(texts)}" for word, texts in all_lacking(hierarchy, marker).items()]
-    if lacks:
-        return f"{'; '.join(lacks)}; what needs them is an error until clade repair has written them"
-    if found := unasked(hierarchy, marker) if marker else []:
+    problems = list[str]()
+    if lacks := [f"{word}s are missing: {', '.join(texts)}" for word, texts in all_lacking(hierarchy, marker).items()]:
+        problems.append(f"{'; '.join(lacks)}; what needs them is an error until clade repair has written them")
+    if found := unasked(hierarchy, marker) if marker else []:  # also beside what lacks, since the same repair ends it
         verb = "is" if len(found) == 1 else "are"
-        return f"{', '.join(found)} {verb} unique, which its class does not ask for; clade repair ends that"
+        problems.append(f"{', '.join(found)} {verb} unique, which its class does not ask for; clade repair ends that")
+    if problems:
+        return "; ".join(problems)
     if marker and any(part.making is not None for part in marker.parts.values()):
         return "a repair that writes items for another version of its class has not ended; clade repair ends it"
     return ""

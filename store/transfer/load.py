@@ -304,7 +304,7 @@ class _Import:
         """Reject the rows that are still put off."""
         for root, late in self._late.items():
             tree, are_versions = self.plan.trees.pop(root), bool(self.plan.revisions)
-            found = self._values.rejections(tree, late, are_versions=are_versions)
+            found = self._values.rejections(self.plan.hierarchy, tree, late, are_versions=are_versions)
             self.result.rejections += [one async for one in found]
             self.on_nodes(max(0, tree.size - self._written[root]))
 

@@ -111,7 +111,9 @@ class UniqueValues:
             self._given_up.update([key for old, record in changes for key in _gained(recipe, record, old)])
         return found, late
 
-    async def rejections(self, tree: Tree, late: Late, *, are_versions: bool) -> AsyncIterator[Rejection]:
+    async def rejections(
+        self, hierarchy: Hierarchy, tree: Tree, late: Late, *, are_versions: bool
+    ) -> AsyncIterator[Rejection]:
         """The rejections of what cannot be put off any more."""
         keys = [id_key(one.holder) for one in late.values()]
         places = {key: current_key(item) async for key, item in stored_items(self.store, keys, self._reads)}
@@ -131,7 +133,9 @@ class UniqueValues:
                 reason += f", not of {node}; import a file first that gives that node another {name} or none."
                 if why.is_new:
                     bare = why.holder.partition(":")[2]
-                    reason += f" If both are one, --by {name} changes it, and --moves with its id {bare} moves it."
+                    # The class may no longer ask for what is still unique, and --by takes only what it asks for.
+                    by = f"--by {name} changes it, and " if name in hierarchy.unique else ""
+                    reason += f" If both are one, {by}--moves with its id {bare} moves it."
             yield Rejection(node.number, reason)
 
 

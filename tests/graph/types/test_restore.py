@@ -6,6 +6,7 @@ import pytest
 
 from graph.hierarchies.categories import CategoryNode
 from store.engine import Store
+from store.metadata.moves import MoveTiming
 from store.model.records import derived_id
 from tests import invariants
 from tests.rights.asking import Server, caller
@@ -196,4 +197,27 @@ async def test_a_large_restore_has_its_move_in_the_payload(store: Store) -> None
     }  # fmt: skip
     assert again == first
     await server.writer.move_worker.finished()
+    await invariants.check(store)
+
+
+async def test_a_large_restore_that_is_sent_again_before_it_has_begun_has_the_same_payload(store: Store) -> None:
+    paths = ["r", "r/a", *[f"r/a/n{number}" for number in range(SMALL)]]
+    await plant(store, CategoryNode, [(tuple(path.split("/")), "CATEGORY") for path in paths])
+    server, who = Server(store, CategoryNode, timing=SOON), caller("write:category")
+    a = f"category:{derived_id('category', ('r', 'a'))}"
+    await server.write(
+        who, 'mutation { deleteCategoryNode(input: {node: {path: "r/a"}, policy: CASCADE}) { move { id } } }'
+    )
+    await server.writer.move_worker.finished()
+    store.max_commit_changes = SMALL
+    server = Server(store, CategoryNode, timing=MoveTiming(1.0, 0.0, 0.0, 5.0))  # each request returns at once
+    asked = f"""mutation {{ restoreCategoryNode(input: {{id: "{a}"}}, idempotencyKey: "k") {{
+        node {{ id path name level revision }} move {{ id }} userErrors {{ code message }} }} }}"""
+    answers = [(await server.write(who, asked))["data"]["restoreCategoryNode"] for _ in range(2)]
+    await server.writer.move_worker.finished()
+    answers.append((await server.write(who, asked))["data"]["restoreCategoryNode"])
+    node = {"id": a, "path": "r/a", "name": "a", "level": "CATEGORY", "revision": 2}
+    assert [one["node"] for one in answers] == [node] * 3
+    assert [one["userErrors"] for one in answers] == [[]] * 3
+    assert len({one["move"]["id"] for one in answers}) == 1
     await invariants.check(store)

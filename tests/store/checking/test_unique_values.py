@@ -535,6 +535,16 @@ async def test_a_node_with_values_under_two_names_has_both(store: Store) -> None
     assert await values(store) == {"sku#T": "g.a", "sku#B": "g.b"}
 
 
+async def test_what_a_repair_ends_is_said_beside_what_it_writes(store: Store) -> None:
+    await fill(store, **VALUES)
+    other = shop(PRODUCT=[SKU], VARIANT=[PLAIN, replace(NUMBER, unique=True)])
+    assert await findings(store, other) == [
+        "shop: unique-value items are missing: number of VARIANT; what needs them is an error until clade repair has "
+        "written them; number of PRODUCT, sku of VARIANT are unique, which its class does not ask for; "
+        "clade repair ends that"
+    ]
+
+
 async def test_a_former_name_that_is_dropped_once_no_node_has_it_needs_no_repair(store: Store) -> None:
     old, new = shop(PRODUCT=[SKU], VARIANT=[SKU]), shop(PRODUCT=[NEW], VARIANT=[NEW])
     bare = replace(NEW, was=())

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from store.engine import ReadUsage, Store
 from store.errors import NotIndexed
+from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.model.paths import parse_path
 from store.model.records import Delete as DeleteItem
@@ -28,10 +30,13 @@ pytestmark = pytest.mark.both_stores
 
 Told = tuple[str, dict[str, Any]]
 
+BARE = {"sku": replace(SKU, unique=False)}
+NOT_UNIQUE = replace(SHOP, levels={name: replace(one, attributes=BARE) for name, one in SHOP.levels.items()})
 
-def plan_of(told: Iterable[Told]) -> ImportPlan:
+
+def plan_of(told: Iterable[Told], hierarchy: Hierarchy = SHOP) -> ImportPlan:
     """A plan of paths with their values; roots are groups, below them are products and variants."""
-    plan = ImportPlan(SHOP)
+    plan = ImportPlan(hierarchy)
     for number, (path, given) in enumerate(told, start=1):
         said, keys = dict(given), parse_path(path)
         level = ("GROUP", "PRODUCT", "VARIANT")[len(keys) - 1]
@@ -84,6 +89,16 @@ async def test_a_taken_value_rejects_its_row_and_those_below_and_nothing_else(st
     outcome = await imported(store, ("a", {}), ("a/p", {"sku": "B"}), ("a/o", {"sku": "A"}))
     assert reasons(outcome) == {2: f"sku B is that of b/q, not of a/p; {way}"}
     assert (await values(store))["sku#C"] == "a-p"
+
+
+async def test_a_rejection_names_no_option_that_the_class_does_not_take(store: Store) -> None:
+    await imported(store, *products({"a/p": "A"}))
+    outcome = LoadResult()
+    await load(store, plan_of([("a", {}), ("a/n", {"sku": "A"})], NOT_UNIQUE), outcome)
+    assert reasons(outcome) == {
+        2: "sku A is that of a/p, not of a/n; import a file first that gives that node another sku or none. "
+        "If both are one, --moves with its id a-p moves it."
+    }
 
 
 async def test_the_second_row_with_a_value_is_rejected_before_anything_is_read(store: Store) -> None:
