@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict
-from store.metadata.history import current_key, gone_of, redirect_item, with_revision
+from store.metadata.history import current_key, redirect_item, with_revision
 from store.metadata.tree_version import TreeVersion
 from store.model.keys import (
     Key,
@@ -210,29 +210,8 @@ class Reader:
         read_set = await self.read([], [key for pair in keys for key in pair])
         own = [_content_key(read_set, *one) for one in zip(records, keys, strict=True)]
         await self.read_into(read_set, [], own)
-        last = [revision_key(one.id, one.revision - 1) for one in records]
-        waiting = [_awaits_restore(read_set, one, *pair) for one, pair in zip(records, keys, strict=True)]
-        await self.read_into(read_set, [], [key for key, waits in zip(last, waiting, strict=True) if waits])
-        return [
-            _with_last(read_set, one, before) if waits else _with_content(read_set, one, version, place)
-            for one, before, waits, (version, _), place in zip(records, last, waiting, keys, own, strict=True)
-        ]
-
-
-def _awaits_restore(read_set: ReadSet, record: Record, version: Key, own: Key) -> bool:
-    """Whether a large restore, which has made this revision, has not come to the node yet: it is still deleted, and
-    has the content of the revision before.
-    """
-    gone = gone_of(read_set[own]) if read_set[version] is None else None
-    return gone is not None and gone.revision == record.revision - 1
-
-
-def _with_last(read_set: ReadSet, record: Record, before: Key) -> Record:
-    """A node of a large restore with the content of the revision before, which is at this key."""
-    if (item := read_set[before]) is None:
-        raise Conflict("The change was made, but its node is being changed again; read the node, or retry.")
-    found = with_revision(record, item)
-    return replace(record, name=found.name, attributes=found.attributes)
+        versions = [version for version, _ in keys]
+        return [_with_content(read_set, *one) for one in zip(records, versions, own, strict=True)]
 
 
 def _content_key(read_set: ReadSet, record: Record, keys: tuple[Key, Key]) -> Key:
