@@ -24,7 +24,9 @@ tests/abuse/test_memory.py tests/abuse/test_cost.py tests/graph/server/test_grap
 tests/clients/test_caches.py tests/docs/test_site.py tests/commands/importing/test_tree_by.py
 tests/commands/importing/test_tables.py tests/systems/test_readers_beside_moves.py tests/systems/test_two_versions.py
 tests/commands/test_schema.py tests/examples/test_type_ahead.py tests/test_pythons.py tests/federation/test_gateway.py
-tests/test_wheel.py tests/test_scripts.py
+tests/test_wheel.py tests/test_scripts.py tests/systems/test_unique_values.py tests/systems/test_damaged_items.py
+tests/systems/test_restores.py tests/store/transfer/test_move_plans.py tests/store/checking/test_unique_values.py
+tests/test_bench.py tests/rights/test_two_worlds.py tests/systems/test_deep_lists.py tests/systems/test_batches.py
 """.split()
 
 _thorough = False

@@ -47,7 +47,7 @@ from tests.systems.unique_model import (
     told,
 )
 
-HISTORIES = {"sqlite": (100, 3_900), "dynamodb": (6, 100)}
+HISTORIES = {"sqlite": (100, 2_000), "dynamodb": (6, 100)}
 LIMITS = (22, 22, 22, 60, 100)  # changes in a transaction: with the least ones two nodes are moved by a job
 STEPS = 7
 GROUP = 30  # requests that one transaction may hold
