@@ -110,6 +110,7 @@ def shop(project: Path) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.thorough
 def test_one_breadcrumb_shows_nodes_of_both_hierarchies_and_any_name_as_text(project):
     shown = run("node", "breadcrumbs.mjs", "US/NE/Omaha", "Electronics/Televisions/OLED", cwd=project).splitlines()
     place, category = map(Page, shown)
@@ -170,6 +171,7 @@ def test_the_locator_shows_the_nearest_places_first(project, clade):
     assert far.tags <= TAGS
 
 
+@pytest.mark.thorough
 def test_the_locator_pages_through_all_places_below_a_region(project, clade):
     (total,) = ask(clade, '{ state(path: "US/NE") { descendantCount(level: CITY) } }')["state"].values()
     names, words = [], ["US/NE"]

@@ -170,6 +170,7 @@ def test_keys_and_roles_are_those_of_a_combobox(page):
     expect(status(page)).to_have_text("Type two letters or more.")
 
 
+@pytest.mark.thorough
 def test_options_show_the_name_in_the_readers_language_and_the_name_that_matched(new_page):
     page = new_page(locale="fr-CA", viewport={"width": 360, "height": 720})
     search(page, "deutsch")
@@ -206,6 +207,7 @@ def test_the_matched_part_is_marked_and_every_name_is_text(page):
         assert shown.locator("b").count() == 0
 
 
+@pytest.mark.thorough
 def test_an_earlier_request_is_aborted_and_says_nothing(page):
     held, aborted = Held(page), []
     page.on("requestfailed", lambda request: aborted.append(text_of(request)))
@@ -222,6 +224,7 @@ def test_an_earlier_request_is_aborted_and_says_nothing(page):
     expect(status(page)).to_have_text("Type two letters or more.")
 
 
+@pytest.mark.thorough
 def test_errors_and_empty_results_are_said_and_enter_tries_again(new_page, page):
     answers = [
         lambda route: route.abort(),

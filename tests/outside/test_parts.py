@@ -1,4 +1,4 @@
-"""Parts in a short form, with fixed seeds; a plain run has rights alone, and kills and faults of tests/writing."""
+"""Parts in a short form, with fixed seeds: of a thorough run; a plain one has `tests/writing` and `tests/rights`."""
 
 import pytest
 
@@ -12,9 +12,8 @@ from tests.selection import until
 SEEDS = {"faults/large-move": 3, "faults/kills": 3, "faults/full-disk": 2, "faults/engine": 3, "cost": 3, "rights": 4}
 SECONDS = {"rights": (0, 16), "exports": (0, 20), "cost": (10, 40)}
 ONE_KIND = {"faults/full-disk": "sqlite", "faults/files": "sqlite", "faults/engine": "dynamodb", "cost": "sqlite"}
-PLAIN = [("rights", "sqlite")]
 TRIED = [
-    pytest.param(part, kind, id=f"{part.name}-{kind}", marks=[] if (part.name, kind) in PLAIN else pytest.mark.thorough)
+    pytest.param(part, kind, id=f"{part.name}-{kind}", marks=pytest.mark.thorough)
     for part in (RIGHTS, COST, EXPORTS, *PARTS)
     for kind in ("sqlite", "dynamodb")
     if ONE_KIND.get(part.name, kind) == kind

@@ -100,7 +100,7 @@ async def killed_in_a_move(
         assert [one async for one in Check(store, hierarchies(), "2026-11-20T00:00:00.000Z").findings()] == []
 
 
-@pytest.mark.parametrize("statement", [20, AFTER])
+@pytest.mark.parametrize("statement", [20, pytest.param(AFTER, marks=pytest.mark.thorough)])
 async def test_on_sqlite_a_move_killed_at_a_statement_is_made_or_not(tmp_path: Path, statement: int) -> None:
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     dying = partial(die_at_statement, statement)

@@ -80,6 +80,7 @@ def test_the_first_view_is_small_and_its_queries_are_sent_before_the_parts_of_th
     assert sum(size for _, size in files) < MAX_FIRST_VIEW_BYTES, files
 
 
+@pytest.mark.thorough
 def test_a_link_to_the_deepest_level_takes_one_query_for_the_node_and_one_for_all_above_it_at_the_same_time(url, visit):
     held, sent = [], []
 
@@ -223,6 +224,7 @@ def test_a_list_that_cannot_be_sorted_keeps_its_header_and_says_why(poor_url, vi
     expect(children(page).get_by_role("link", name="Number 00000")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_attributes_are_shown_alike_in_a_node_and_its_history_and_computed_fields_in_columns(url, visit):
     page = visit(url, "#place/Mall")
     for name in ("Shout", "Square"):
@@ -347,6 +349,7 @@ def granted(tmp_path):
         yield url
 
 
+@pytest.mark.thorough
 def test_a_key_is_asked_for_and_its_grants_are_the_roots(granted, visit):
     visit.expected.append("Failed to load resource")
     page = visit(granted, "#location/US/NE/Omaha")
@@ -392,6 +395,7 @@ def test_a_key_is_asked_for_and_its_grants_are_the_roots(granted, visit):
     page.close()  # with its event stream, for which the server would wait
 
 
+@pytest.mark.thorough
 def test_a_server_or_a_store_that_is_missing_is_said_and_tried_again_and_is_not_an_empty_one(url, visit, tmp_path):
     visit.expected.append("Failed to load resource")
     page = visit(url, "#location")

@@ -1,5 +1,6 @@
 """Filters of the explorer's tables in a real browser: menus with the values of columns, chips, and all below a node."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser import wait_until
@@ -82,6 +83,7 @@ def test_a_menu_has_the_values_of_its_column_with_their_numbers_and_filters_by_t
     assert page.locator("main img").count() == 0
 
 
+@pytest.mark.thorough
 def test_ranges_missing_values_and_lists_are_filtered_by_and_what_the_server_refuses_is_said(url, visit):
     page = visit(url, "#thing/Shelf")
     price = menu(page, "Price")
@@ -144,6 +146,7 @@ def test_a_table_is_searched_together_with_its_filters(url, visit):
     expect_found(page, 34)
 
 
+@pytest.mark.thorough
 def test_late_answers_change_nothing_and_an_open_menu_counts_what_others_write(url, visit, country):
     write(url, "createLocation", parent=country, key="T", name="Other", attributes={"state": {"population": 6}})
     page, held = visit(url, f"#location/{country}", is_live=True), []

@@ -19,6 +19,7 @@ VISIBILITY = """
 # -- dialogs -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_dialogs_close_but_ask_before_they_discard_and_the_focus_goes_to_what_is_opened_and_stays_where_one_closes(
     url, visit
 ):
@@ -57,6 +58,7 @@ def test_dialogs_close_but_ask_before_they_discard_and_the_focus_goes_to_what_is
     expect(edit).to_be_focused()
 
 
+@pytest.mark.thorough
 def test_the_focus_stays_in_its_part_and_the_former_node_cannot_be_changed_while_the_next_one_loads(url, visit):
     page, held = visit(url, "#location/US"), []
     go(page, "Nebraska")
@@ -182,6 +184,7 @@ def without_population(route):
     route.fulfill(response=answer, body=json.dumps(body))
 
 
+@pytest.mark.thorough
 def test_what_could_not_be_read_is_neither_edited_nor_restored_and_what_is_shown_stays(url, visit, country):
     write(url, "updateLocation", node=f"{country}/S", attributes={"state": {"population": 6}})
     page = visit(url, f"#location/{country}/S", is_live=True)

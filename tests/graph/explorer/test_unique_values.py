@@ -111,6 +111,7 @@ def test_the_search_field_opens_the_node_of_a_unique_value_and_lists_it_before_o
         expect(said).to_have_text(f"Nothing has words that begin with “{text}”.")
 
 
+@pytest.mark.thorough
 def test_a_hierarchy_that_is_not_searched_has_the_field_for_its_unique_values(url, visit):
     page = visit(url, "#member")
     expect(page.get_by_role("combobox")).to_have_attribute("placeholder", "Enter Card number")
@@ -120,6 +121,7 @@ def test_a_hierarchy_that_is_not_searched_has_the_field_for_its_unique_values(ur
     expect_found(page, "9223372036854775807", "A")
 
 
+@pytest.mark.thorough
 def test_a_taken_value_is_a_fault_at_its_field_also_of_one_node_among_several(url, visit):
     page = visit(url, "#stock/West")
     opened(page, "Add child…")

@@ -105,6 +105,7 @@ def test_a_node_is_created_edited_restored_renamed_moved_and_deleted_each_after_
     assert page.locator("img").count() == 0
 
 
+@pytest.mark.thorough
 def test_a_path_is_completed_as_typed_siblings_are_reordered_and_what_is_dropped_on_a_node_moves(url, visit, country):
     write(url, "createLocation", key=f"Z{country}", name=f"Z{country}", attributes={"country": {}})
     for key in ("Oma", "Omaha", "Om/50%", "Lincoln"):
@@ -177,6 +178,7 @@ def expect_told_at(page, **faults):
         expect(page.get_by_label(label, exact=True)).to_have_value(text)
 
 
+@pytest.mark.thorough
 def test_every_kind_of_attribute_is_written_and_what_is_refused_stays_as_it_was_typed(url, visit):
     visit.expected.append("Failed to load resource")  # of addresses that the server refuses
     page = visit(url, "#place/Mall")
@@ -324,6 +326,7 @@ def test_a_conflict_shows_and_keeps_both_changes_with_all_digits_of_64_bit_integ
     assert {name: found[name] for name in NUMBERS} == NUMBERS
 
 
+@pytest.mark.thorough
 def test_a_node_that_was_moved_meanwhile_is_changed_where_it_is_and_not_what_came_to_its_place(url, visit, country):
     page = visit(url, f"#location/{country}/S")
     opened(page, "Rename…")

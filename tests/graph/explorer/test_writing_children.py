@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.graph.explorer.steps import (
@@ -140,6 +141,7 @@ def add(page, level, key):
     new.get_by_label("Name").fill(key)
 
 
+@pytest.mark.thorough
 def test_children_of_several_levels_limits_and_rights_of_one_form(url, visit, country):
     visit.expected.append("Failed to load resource")
     page = visit(url, "#category/All")

@@ -123,6 +123,7 @@ def test_a_query_is_typed_with_completion_run_with_a_key_once_there_is_one_and_a
     assert sent.value.headers["authorization"] == "Bearer clade_key"
 
 
+@pytest.mark.thorough
 def test_it_opens_with_a_tab_for_each_example_and_every_dialog_and_menu_and_fits_on_a_phone(page):
     assert page.locator(".graphiql-tab-button").all_inner_texts() == ["Boxes", "Hello"]
     page.get_by_role("button", name="Hello", exact=True).click()

@@ -110,7 +110,10 @@ def _errors(reply: Answer, oracle: dict[str, Any], query: str) -> Difference | N
         if found := _one_error(error, expected[place], query):
             return Difference(found, where, promise, expected[place], told)
         places.append(place)
-        if any(one["path"] == error["path"] or one.get("code") in (None, _code(error)) for one in expected[place]):
+        same = [
+            one for one in expected[place] if one["path"] == error["path"] or one.get("code") in (None, _code(error))
+        ]
+        if same or _is_of_directive(error):  # which is met in the first node of a list that has another fault
             causes.add(place)
     orders = [_place(list(place), reply.json["data"])[1] or () for place in places]
     if orders != sorted(orders):
@@ -154,13 +157,17 @@ def _one_error(error: dict[str, Any], expected: list[dict[str, Any]], query: str
     if same:
         if all(one.get("code") not in (None, _code(error)) for one in same):
             return "code"
-        is_of_directive = error["message"].startswith("Argument 'if'")  # of a field below, a fault beside the other one
-        return None if is_of_directive or any(_is_located(found, one) for one in same) else "locations"
+        return None if _is_of_directive(error) or any(_is_located(found, one) for one in same) else "locations"
     names_of_keys = [part for part in error["path"] if isinstance(part, str)]
     starts = [LINE_END.split(query)[at["line"] - 1][at["column"] - 1 :] for at in found or ()]
     if error["message"].startswith("Argument "):  # which is located at the value of the argument
         return None if starts else "locations"
     return None if starts and all(start.startswith(names_of_keys[-1]) for start in starts) else "locations"
+
+
+def _is_of_directive(error: dict[str, Any]) -> bool:
+    """Whether it is of the argument of a directive, which may be of a field below, a fault beside another one."""
+    return str(error["message"]).startswith("Argument 'if'")
 
 
 def _code(error: dict[str, Any]) -> Any:
