@@ -100,6 +100,7 @@ class SiblingOrder:
         self._since = since
         self._range = siblings(record.siblings, record.level)
         self._ranks: dict[Key, str | None] = {}  # that the index may not show; None where a node is gone
+        self._are_all = False  # whether these are of all siblings, and what else the index shows is gone
 
     async def neighbours(self, side: Side, beside: Record | None) -> tuple[str | None, str | None]:
         """The ranks before and after a position, None at an end."""
@@ -142,7 +143,7 @@ class SiblingOrder:
         known = self._excluded | self._ranks.keys()
         if len(listed) == limit and known.issuperset(record.key for record in listed):
             listed = await self._list(key_range, 1 + len(known), reverse=reverse)
-        ranks = {record.key: record.rank for record in listed} | self._ranks
+        ranks = self._ranks if self._are_all else {record.key: record.rank for record in listed} | self._ranks
         found = [
             rank
             for key, rank in ranks.items()
@@ -169,7 +170,7 @@ class SiblingOrder:
                 # All siblings came here by the move of an ancestor; they are read with all below them.
                 pages = self._reader.pages(below(own.pk, parent_sort_key(own.sk)))
                 items = [item async for page in pages for item in page if depth_of(cast(str, item["sk"])) == own.depth]
-                self._ranks = {one.key: one.rank for one in map(Record.of, items)}
+                self._ranks, self._are_all = {one.key: one.rank for one in map(Record.of, items)}, True
                 return
             for key, rank in change.places:
                 if parent_partition(*key) != own.siblings:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -119,6 +119,7 @@ async def follow(late: Late, plain: Store, seed: int, length: int) -> None:
 
 @settings(max_examples=examples(15, 75), deadline=None)
 @given(SEQUENCES)
+@example((207, 24))  # a node renamed after the move of an ancestor, whose former key the index shows
 def test_concurrent_edits_are_serializable_over_late_indexes_too(sequence: tuple[int, int]) -> None:
     async def run() -> None:
         async with contextlib.AsyncExitStack() as stack:
