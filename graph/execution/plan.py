@@ -49,6 +49,7 @@ from graph.operation.selection import (
     name_of,
     named,
     node_ids,
+    plain_levels,
 )
 from graph.types.fields import resolver_of
 from graph.types.reading import CHILDREN, DESCENDANTS
@@ -311,8 +312,16 @@ def _compiled_field(
         return ReadField(plan, kind, key, details)
     if isinstance(inner, GraphQLObjectType):
         return _value_field(plan, key, definition, details)
-    nodes, bind = [one.node for one in details], partial(arguments_of, definition, node)
+    nodes, bind = [one.node for one in details], partial(_arguments_of_leaf, definition, node)
     return LeafField(key, definition.type, resolve, nodes, bind(plan.variables), bind if has_variables(node) else None)
+
+
+def _arguments_of_leaf(definition: Any, node: Any, variables: VariableValues) -> Arguments:
+    """The arguments of a field that is computed for each node: levels once each, since clients may repeat them."""
+    given = arguments_of(definition, node, variables)
+    if isinstance(given, GraphQLError) or not given.get("level"):
+        return given
+    return {**given, "level": plain_levels(given["level"])}
 
 
 def _value_field(plan: OperationPlan, key: str, definition: Any, details: list[FieldDetails]) -> ValueField:

@@ -12,7 +12,8 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
 from graph.errors import MAX_ERRORS_PER_CODE
 from graph.hierarchies.locations import Location
-from graph.operation.selection import core_schema
+from graph.operation import selection
+from graph.operation.selection import core_schema, plain
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from resolvers.session.cache import PageCache
 from store import concurrency
@@ -316,3 +317,16 @@ async def test_the_number_of_errors_is_limited(planted, wrong):
     *told, last = (await answer(planted, query, nodes=10**6, fields=10**7)).json()["errors"]
     assert len(told) == MAX_ERRORS_PER_CODE
     assert last["extensions"]["more"] + MAX_ERRORS_PER_CODE == 25 * (len(NODES) - 1)
+
+
+async def test_a_long_list_of_levels_is_read_once_for_all_nodes_of_a_type(planted, monkeypatch):
+    seen = []
+    monkeypatch.setattr(selection, "plain", lambda member: seen.append(member) or plain(member))
+    query = """query ($of: [GroundLevel!]) {
+      area(path: "r") { descendants { nodes { childCount(level: $of) descendantCount(level: $of) } } }
+    }"""
+    levels = 900
+    body = (await answer(planted, query, {"of": ["PLOT"] * levels})).json()
+    nodes = body["data"]["area"]["descendants"]["nodes"]
+    assert sum(node["childCount"] for node in nodes) == 4 * PLOTS
+    assert len(seen) < 20 * levels, "for each field and type of node, not for each of the 124 nodes"
