@@ -16,9 +16,10 @@ from graph.operation import selection
 from graph.operation.selection import core_schema, plain
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from resolvers.session.cache import PageCache
-from store import concurrency
+from store import concurrency, errors
 from store.connect import open_store
 from store.engine import Store
+from store.model import names
 from store.model.records import Put
 from store.writing.writer import Writer
 from tests.abuse.door import door
@@ -330,3 +331,16 @@ async def test_a_long_list_of_levels_is_read_once_for_all_nodes_of_a_type(plante
     nodes = body["data"]["area"]["descendants"]["nodes"]
     assert sum(node["childCount"] for node in nodes) == 4 * PLOTS
     assert len(seen) < 20 * levels, "for each field and type of node, not for each of the 124 nodes"
+
+
+async def test_language_tags_are_checked_once_for_all_nodes_of_a_type(planted, monkeypatch):
+    seen = []
+    monkeypatch.setattr(names, "shown", lambda value: seen.append(value) or errors.shown(value))
+    query = 'query ($of: [String!]) { area(path: "r") { descendants { nodes { nameLanguage(languages: $of) } } } }'
+    body = (await answer(planted, query, {"of": ["a" * 9_000]})).json()
+    nodes = body["data"]["area"]["descendants"]["nodes"]
+    assert nodes == [{"nameLanguage": None}] * (4 + 4 * PLOTS)
+    assert len(body["errors"]) > 1, "each node has the error"
+    assert "is not a language tag" in body["errors"][0]["message"]
+    assert body["errors"][0]["extensions"] == {"code": "BAD_USER_INPUT"}
+    assert 0 < len(seen) < 10, "for each type of node, not for each of the 124 nodes"
