@@ -3,12 +3,14 @@
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from importlib import import_module
 from itertools import count
 from math import inf
 from types import SimpleNamespace
 
 import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
+from graphql.pyutils import suggestion_list
 
 from graph.errors import MAX_ERRORS_PER_CODE
 from graph.hierarchies.locations import Location
@@ -318,6 +320,25 @@ async def test_the_number_of_errors_is_limited(planted, wrong):
     *told, last = (await answer(planted, query, nodes=10**6, fields=10**7)).json()["errors"]
     assert len(told) == MAX_ERRORS_PER_CODE
     assert last["extensions"]["more"] + MAX_ERRORS_PER_CODE == 25 * (len(NODES) - 1)
+
+
+async def test_only_errors_of_variables_that_are_listed_have_suggestions(planted, monkeypatch):
+    looked_for = []
+
+    def suggested(name, names):
+        looked_for.append(name)
+        return suggestion_list(name, names)
+
+    validation = import_module("graphql.utilities.validate_input_value")  # a function has its name in the package
+    monkeypatch.setattr(validation, "suggestion_list", suggested)
+    query = "query ($where: GroundCondition) { grounds(where: $where) { totalCount } }"
+    wrong = 1500
+    body = (await answer(planted, query, {"where": {f"nam{n}": {} for n in range(wrong)}})).json()
+    *told, last = body["errors"]
+    assert len(told) == MAX_ERRORS_PER_CODE
+    assert "Did you mean 'name'" in told[1]["message"]
+    assert last["extensions"] == {"code": "BAD_USER_INPUT", "more": wrong - MAX_ERRORS_PER_CODE}
+    assert 0 < len(looked_for) <= MAX_ERRORS_PER_CODE + 1
 
 
 async def test_a_long_list_of_levels_is_read_once_for_all_nodes_of_a_type(planted, monkeypatch):
