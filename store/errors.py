@@ -48,6 +48,7 @@ from typing import ClassVar, Self
 UNCERTAIN = "It is unknown whether the change was made."
 MAX_FAULTS = 100  # of one input that are told: a list may have as many wrong elements as its input has room for
 CHECK_HINT = "Run clade check, then clade repair."
+SHOWN_CHARACTERS = 60  # of a text in a message
 MAX_SUGGESTED_CHARACTERS = 64  # of a name for which a similar one is looked for
 # Control characters, ends of lines, overrides of the direction of a line, and lone surrogates, which no encoding has.
 # Joiners and the blanks of other scripts belong to names.
@@ -345,7 +346,7 @@ def _in_octal(match: re.Match[str]) -> str:
     return "".join([f"\\{byte:03o}" for byte in match[0].encode("utf-8", "surrogateescape")])
 
 
-def shorten(text: str, limit: int = 60) -> str:
+def shorten(text: str, limit: int = SHOWN_CHARACTERS) -> str:
     """`text` for a message: at most `limit` characters, those that cannot be printed replaced."""
     clean = text[:limit]
     if not clean.isprintable():
@@ -357,6 +358,8 @@ def shown(value: object) -> str:
     """A value of any type and depth for a message, as JSON where it can be."""
     if isinstance(value, float) and math.isinf(value):
         return "a number beyond 1.8e308"
+    if isinstance(value, str):
+        value = value[: SHOWN_CHARACTERS + 1]  # JSON of all of a long text takes its time, for each of many errors
     try:
         return shorten(json.dumps(value, ensure_ascii=False))
     except TypeError:

@@ -49,6 +49,7 @@ from graph.operation.selection import (
     name_of,
     named,
     node_ids,
+    plain_levels,
 )
 from graph.types.fields import resolver_of
 from graph.types.reading import CHILDREN, DESCENDANTS
@@ -56,8 +57,9 @@ from resolvers.lists.arguments import ConnectionArguments, Relation, RelationKin
 from resolvers.search.finder import FoundPage
 from resolvers.session.budget import RELATION_FIELDS
 from resolvers.sorting.facets import FacetsRequest
-from store.errors import CladeError
+from store.errors import BadInput, CladeError
 from store.model.keys import hierarchy_of
+from store.model.names import lookup
 from store.model.records import Record
 
 EMPTY = FoundPage([], total=0)  # which has the fields of any page
@@ -311,8 +313,25 @@ def _compiled_field(
         return ReadField(plan, kind, key, details)
     if isinstance(inner, GraphQLObjectType):
         return _value_field(plan, key, definition, details)
-    nodes, bind = [one.node for one in details], partial(arguments_of, definition, node)
+    nodes, bind = [one.node for one in details], partial(_arguments_of_leaf, definition, node)
     return LeafField(key, definition.type, resolve, nodes, bind(plan.variables), bind if has_variables(node) else None)
+
+
+def _arguments_of_leaf(definition: Any, node: Any, variables: VariableValues) -> Arguments:
+    """The arguments of a field that is computed for each node, checked once for all of them: levels once each, since
+    clients may repeat them, and language tags, which may be long.
+    """
+    given = arguments_of(definition, node, variables)
+    if isinstance(given, GraphQLError):
+        return given
+    if given.get("level"):
+        return {**given, "level": plain_levels(given["level"])}
+    if given.get("languages"):
+        try:
+            lookup((), given["languages"])
+        except BadInput as error:
+            return GraphQLError(str(error), original_error=error.with_traceback(None))
+    return given
 
 
 def _value_field(plan: OperationPlan, key: str, definition: Any, details: list[FieldDetails]) -> ValueField:

@@ -3,21 +3,25 @@
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from importlib import import_module
 from itertools import count
 from math import inf
 from types import SimpleNamespace
 
 import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
+from graphql.pyutils import suggestion_list
 
 from graph.errors import MAX_ERRORS_PER_CODE
 from graph.hierarchies.locations import Location
-from graph.operation.selection import core_schema
+from graph.operation import selection
+from graph.operation.selection import core_schema, plain
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from resolvers.session.cache import PageCache
-from store import concurrency
+from store import concurrency, errors
 from store.connect import open_store
 from store.engine import Store
+from store.model import names
 from store.model.records import Put
 from store.writing.writer import Writer
 from tests.abuse.door import door
@@ -316,3 +320,48 @@ async def test_the_number_of_errors_is_limited(planted, wrong):
     *told, last = (await answer(planted, query, nodes=10**6, fields=10**7)).json()["errors"]
     assert len(told) == MAX_ERRORS_PER_CODE
     assert last["extensions"]["more"] + MAX_ERRORS_PER_CODE == 25 * (len(NODES) - 1)
+
+
+async def test_only_errors_of_variables_that_are_listed_have_suggestions(planted, monkeypatch):
+    looked_for = []
+
+    def suggested(name, names):
+        looked_for.append(name)
+        return suggestion_list(name, names)
+
+    validation = import_module("graphql.utilities.validate_input_value")  # a function has its name in the package
+    monkeypatch.setattr(validation, "suggestion_list", suggested)
+    query = "query ($where: GroundCondition) { grounds(where: $where) { totalCount } }"
+    wrong = 1500
+    body = (await answer(planted, query, {"where": {f"nam{n}": {} for n in range(wrong)}})).json()
+    *told, last = body["errors"]
+    assert len(told) == MAX_ERRORS_PER_CODE
+    assert "Did you mean 'name'" in told[1]["message"]
+    assert last["extensions"] == {"code": "BAD_USER_INPUT", "more": wrong - MAX_ERRORS_PER_CODE}
+    assert 0 < len(looked_for) <= MAX_ERRORS_PER_CODE + 1
+
+
+async def test_a_long_list_of_levels_is_read_once_for_all_nodes_of_a_type(planted, monkeypatch):
+    seen = []
+    monkeypatch.setattr(selection, "plain", lambda member: seen.append(member) or plain(member))
+    query = """query ($of: [GroundLevel!]) {
+      area(path: "r") { descendants { nodes { childCount(level: $of) descendantCount(level: $of) } } }
+    }"""
+    levels = 900
+    body = (await answer(planted, query, {"of": ["PLOT"] * levels})).json()
+    nodes = body["data"]["area"]["descendants"]["nodes"]
+    assert sum(node["childCount"] for node in nodes) == 4 * PLOTS
+    assert len(seen) < 20 * levels, "for each field and type of node, not for each of the 124 nodes"
+
+
+async def test_language_tags_are_checked_once_for_all_nodes_of_a_type(planted, monkeypatch):
+    seen = []
+    monkeypatch.setattr(names, "shown", lambda value: seen.append(value) or errors.shown(value))
+    query = 'query ($of: [String!]) { area(path: "r") { descendants { nodes { nameLanguage(languages: $of) } } } }'
+    body = (await answer(planted, query, {"of": ["a" * 9_000]})).json()
+    nodes = body["data"]["area"]["descendants"]["nodes"]
+    assert nodes == [{"nameLanguage": None}] * (4 + 4 * PLOTS)
+    assert len(body["errors"]) > 1, "each node has the error"
+    assert "is not a language tag" in body["errors"][0]["message"]
+    assert body["errors"][0]["extensions"] == {"code": "BAD_USER_INPUT"}
+    assert 0 < len(seen) < 10, "for each type of node, not for each of the 124 nodes"
