@@ -39,6 +39,7 @@ from store.reading import Pages, recent_moves
 from store.writing.edit_request import RESULTS, StoredResult
 
 NO_SEARCH = "nothing is searched until clade repair has written them"
+UNASKED = "unasked"
 
 
 class Check:
@@ -245,14 +246,24 @@ def _marker_problem(hierarchy: Hierarchy, marker: Marker | None) -> str:
     if not is_asked(hierarchy):
         problem = "its class has no search=, location= or unique=, but items of these are stored; clade repair removes "
         return f"{problem}them, which ends what servers with another version of the class do by them" if marker else ""
-    problems = list[str]()
-    if lacks := [f"{word}s are missing: {', '.join(texts)}" for word, texts in all_lacking(hierarchy, marker).items()]:
-        problems.append(f"{'; '.join(lacks)}; what needs them is an error until clade repair has written them")
-    if found := unasked(hierarchy, marker) if marker else []:  # also beside what lacks, since the same repair ends it
-        verb = "is" if len(found) == 1 else "are"
-        problems.append(f"{', '.join(found)} {verb} unique, which its class does not ask for; clade repair ends that")
-    if problems:
-        return "; ".join(problems)
+    if problems := marker_problems(hierarchy, marker):
+        return worded_problems(problems)
     if marker and any(part.making is not None for part in marker.parts.values()):
         return "a repair that writes items for another version of its class has not ended; clade repair ends it"
     return ""
+
+
+def marker_problems(hierarchy: Hierarchy, marker: Marker | None) -> dict[str, str]:
+    """What a class lacks, by the word for the items, and as `UNASKED` what it does not ask for."""
+    found = {word: f"{word}s are missing: {', '.join(texts)}" for word, texts in all_lacking(hierarchy, marker).items()}
+    if ends := unasked(hierarchy, marker) if marker else []:  # also beside what lacks, since the same repair ends it
+        verb = "is" if len(ends) == 1 else "are"
+        found[UNASKED] = f"{', '.join(ends)} {verb} unique, which its class does not ask for"
+    return found
+
+
+def worded_problems(problems: Mapping[str, str]) -> str:
+    """The problem of a marker by some of its `marker_problems`."""
+    lacks = [text for word, text in problems.items() if word != UNASKED]
+    parts = [*lacks, "what needs them is an error until clade repair has written them"] if lacks else []
+    return "; ".join([*parts, *([f"{problems[UNASKED]}; clade repair ends that"] if UNASKED in problems else [])])

@@ -11,9 +11,11 @@ in the way; the roots are counted last.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar, cast
 
 from store.checking.check import Check as TableCheck
+from store.checking.check import marker_problems, worded_problems
 from store.checking.findings import Finding, Findings, Fix, path_text
 from store.checking.sums import TreeReport, expiry_of, number_of
 from store.checking.trees import NodeItems, NodesPage, Tree
@@ -257,6 +259,7 @@ class KindRepair:
         self._raise_version = raise_version
         self._grace = grace
         self._found: dict[str, Finding] = {}  # on the markers
+        self._before: dict[str, Marker | None] = {}  # the markers of these findings
         self._targets: dict[str, Recipes] = {}  # of hierarchies whose items are not complete
         self._incomplete: set[str] = set()  # hierarchies of which a tree could not be written
         self._left: dict[str, Findings] = {}  # by tree, on items that nodes need and others have
@@ -275,7 +278,7 @@ class KindRepair:
         if finding is None:
             await self._name_levels(hierarchy, marker)
             return False
-        self._found[name] = finding
+        self._found[name], self._before[name] = finding, marker
         if not is_asked(hierarchy):
             await self._store.commit([Delete(marker_key(name), {"n": (item or {}).get("n")})])
             return True
@@ -400,9 +403,23 @@ class KindRepair:
         """
         for name, finding in self._found.items():
             is_fixed = name not in self._targets or (name not in self._incomplete and await _retried(self._end, name))
-            yield RepairResult(finding, is_fixed)
+            for result in [RepairResult(finding, True)] if is_fixed else await self._parts(finding):
+                yield result
         for finding in (one for left in self._left.values() for one in left):
             yield RepairResult(finding, is_fixed=False)
+
+    async def _parts(self, finding: Finding) -> list[RepairResult]:
+        """The finding on a marker that could not be fixed as a whole: the part that is fixed, if any, and the rest."""
+        hierarchy, before = self._check.hierarchies[finding.hierarchy], self._before[finding.hierarchy]
+        left = marker_problems(hierarchy, await read_marker(self._store, finding.hierarchy))
+        whole = marker_problems(hierarchy, before)
+        fixed = {word: text for word, text in whole.items() if word not in left}
+        if not fixed or not left:
+            return [RepairResult(finding, is_fixed=False)]
+        return [
+            RepairResult(replace(finding, problem=worded_problems(fixed)), is_fixed=True),
+            RepairResult(replace(finding, problem=worded_problems(left)), is_fixed=False),
+        ]
 
     async def _end(self, name: str) -> bool:
         marker, wanted = await read_marker(self._store, name), self._targets[name]

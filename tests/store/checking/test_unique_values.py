@@ -342,14 +342,18 @@ async def test_an_attribute_is_unique_once_a_repair_finds_no_value_twice(store: 
 async def test_what_is_searched_is_made_whatever_values_two_nodes_have(store: Store) -> None:
     searched = replace(SHOP, search=Search(SearchScope.HIERARCHY))
     await fill(store, NONE, **DOUBLE)
-    lacks = "shop: search items are missing: all; unique-value items are missing: all; "
-    first, *others = await repaired(store, searched)
-    assert first == (f"{lacks}what needs them is an error until clade repair has written them", False)
+    written = "what needs them is an error until clade repair has written them"
+    both = f"shop: search items are missing: all; unique-value items are missing: all; {written}"
+    assert await findings(store, searched) == [both]
+    first, second, *others = await repaired(store, searched)
+    assert first == (f"shop: search items are missing: all; {written}", True)
+    only = "Unique-value items of shop are missing: number of PRODUCT, sku of PRODUCT, sku of VARIANT."
     assert others == [(twice("h/r", "g/p"), False)]
     assert (await marker(store)).parts["words"].making is None
-    only = "Unique-value items of shop are missing: number of PRODUCT, sku of PRODUCT, sku of VARIANT."
     (found,) = await missing_items(store, [searched])
     assert sorted(found) == sorted(only)
+    lacks = found.removeprefix("Unique-value items of shop").removesuffix(".")
+    assert second == (f"shop: unique-value items{lacks}; {written}", False)
 
 
 async def test_an_attribute_that_is_no_longer_unique_is_so_until_a_repair(store: Store) -> None:
@@ -543,6 +547,18 @@ async def test_what_a_repair_ends_is_said_beside_what_it_writes(store: Store) ->
         "written them; number of PRODUCT, sku of VARIANT are unique, which its class does not ask for; "
         "clade repair ends that"
     ]
+
+
+async def test_what_a_repair_ended_is_repaired_whatever_values_two_nodes_have(store: Store) -> None:
+    before = shop(PRODUCT=[PLAIN, replace(NUMBER, unique=True)])
+    after = shop(PRODUCT=[SKU, replace(NUMBER, unique=False)])
+    await write(store, before, create("g", "GROUP"), create("g/a", sku="A", number=1), create("g/b", sku="A", number=2))
+    lacks = "shop: unique-value items are missing: sku of PRODUCT; what needs them is an error until clade repair has "
+    outcome = await repaired(store, after)
+    ended = "shop: number of PRODUCT is unique, which its class does not ask for; clade repair ends that"
+    assert (ended, True) in outcome
+    assert (f"{lacks}written them", False) in outcome
+    assert await findings(store, after) == [twice("g/b", "g/a"), f"{lacks}written them"]
 
 
 async def test_a_former_name_that_is_dropped_once_no_node_has_it_needs_no_repair(store: Store) -> None:
