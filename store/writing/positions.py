@@ -143,7 +143,8 @@ class SiblingOrder:
         known = self._excluded | self._ranks.keys()
         if len(listed) == limit and known.issuperset(record.key for record in listed):
             listed = await self._list(key_range, 1 + len(known), reverse=reverse)
-        ranks = self._ranks if self._are_all else {record.key: record.rank for record in listed} | self._ranks
+        ranks: dict[Key, str | None] = {record.key: record.rank for record in listed if not self._are_all}
+        ranks |= self._ranks
         found = [
             rank
             for key, rank in ranks.items()
