@@ -14,8 +14,8 @@ from hypothesis.internal.conjecture import providers
 
 FEW, MANY = 20, 100  # random examples of a property that does not say how many
 
-# The files that take longest, the longest first. Processes that share a run begin with them: at its end one of them
-# would keep one process busy and leave the others idle.
+# The files that take longest: first those of a plain run, then those of a thorough one. Processes that share a run
+# begin with them: at its end one of them would keep one process busy and leave the others idle.
 LONGEST = """
 tests/graph/explorer/test_writing.py tests/graph/explorer/test_explorer.py tests/docs/test_commands.py
 tests/outside/test_parts.py tests/graph/explorer/test_navigation.py tests/outside/test_fuzzer.py

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict
-from store.metadata.history import current_key, redirect_item, with_revision
+from store.metadata.history import current_key, gone_of, redirect_item, with_revision
 from store.metadata.tree_version import TreeVersion
 from store.model.keys import (
     Key,
@@ -222,23 +222,25 @@ def _content_key(read_set: ReadSet, record: Record, keys: tuple[Key, Key]) -> Ke
     version, own = keys
     if read_set[version] is not None:
         return revision_key(record.id, 0)
-    return current_key(read_set[own]) or _restored_key(record)
+    gone = gone_of(read_set[own])
+    is_waiting = gone is not None and gone.revision == record.revision - 1  # for a large restore, which repeats that
+    return _revision_before(record) if is_waiting else current_key(read_set[own]) or revision_key(record.id, 0)
 
 
-def _restored_key(record: Record) -> Key:
-    """The revision whose content a restored node has, for as long as a large restore has not committed its own."""
+def _revision_before(record: Record) -> Key:
     return revision_key(record.id, record.revision - 1)
 
 
 def _with_content(read_set: ReadSet, record: Record, version: Key, place: Key) -> Record:
-    """A node with the content of its revision, which is at `version` or at its `place`."""
-    if (item := read_set[version]) is not None:
+    """A node with the content of its revision, which is at `version`, or at its `place`, or still that before it."""
+    item, found = read_set[version], None
+    if item is not None:
         return with_revision(record, item)
-    if place == _restored_key(record) and (item := read_set[place]) is not None:
-        last = with_revision(record, item)
-        return replace(record, name=last.name, attributes=last.attributes)
-    found = None if place == _restored_key(record) else read_set.record(place)
-    if found is None or found.revision != record.revision:
+    if place == _revision_before(record):
+        found = with_revision(record, before) if (before := read_set[place]) else None
+    elif (found := read_set.record(place)) is not None and found.revision != record.revision:
+        found = None
+    if found is None:
         raise Conflict("The change was made, but its node is being changed again; read the node, or retry.")
     return replace(record, name=found.name, attributes=found.attributes)
 

@@ -170,16 +170,21 @@ async def test_a_server_that_may_not_write_says_so(store):
     assert code == "FORBIDDEN"
 
 
-async def test_a_large_restore_has_its_move_in_the_payload(store: Store) -> None:
-    paths = ["r", "r/a", "q", *[f"r/a/n{number}" for number in range(SMALL)], "r/a/n0/x"]
+async def deleted(store: Store, *below: str) -> str:
+    """The id of `r/a`, deleted with the nodes at these paths below it; a restore of them is a large one."""
+    paths = ["r", "r/a", "q", *below]
     await plant(store, CategoryNode, [(tuple(path.split("/")), "CATEGORY") for path in paths])
-    server, who = Server(store, CategoryNode, timing=SOON), caller("write:category")
-    a = f"category:{derived_id('category', ('r', 'a'))}"
-    await server.write(
-        who, 'mutation { deleteCategoryNode(input: {node: {path: "r/a"}, policy: CASCADE}) { move { id } } }'
-    )
+    server = Server(store, CategoryNode, timing=SOON)
+    sent = 'mutation { deleteCategoryNode(input: {node: {path: "r/a"}, policy: CASCADE}) { move { id } } }'
+    await server.write(caller("write:category"), sent)
     await server.writer.move_worker.finished()
     store.max_commit_changes = SMALL
+    return f"category:{derived_id('category', ('r', 'a'))}"
+
+
+async def test_a_large_restore_has_its_move_in_the_payload(store: Store) -> None:
+    a = await deleted(store, *[f"r/a/n{number}" for number in range(SMALL)], "r/a/n0/x")
+    server, who = Server(store, CategoryNode, timing=SOON), caller("write:category")
     counts = "path childCount descendantCount children { totalCount } descendants { totalCount }"
     asked = f"""mutation($dryRun: Boolean!) {{ restoreCategoryNode(input: {{id: "{a}", to: {{parent: {{path: "q"}}}}}},
         dryRun: $dryRun, idempotencyKey: "k") {{ node {{ {counts} }} move {{ from to nodes }} plan {{ nodes }} }} }}"""
@@ -201,16 +206,9 @@ async def test_a_large_restore_has_its_move_in_the_payload(store: Store) -> None
 
 
 async def test_a_large_restore_that_is_sent_again_before_it_has_begun_has_the_same_payload(store: Store) -> None:
-    paths = ["r", "r/a", *[f"r/a/n{number}" for number in range(SMALL)]]
-    await plant(store, CategoryNode, [(tuple(path.split("/")), "CATEGORY") for path in paths])
-    server, who = Server(store, CategoryNode, timing=SOON), caller("write:category")
-    a = f"category:{derived_id('category', ('r', 'a'))}"
-    await server.write(
-        who, 'mutation { deleteCategoryNode(input: {node: {path: "r/a"}, policy: CASCADE}) { move { id } } }'
-    )
-    await server.writer.move_worker.finished()
-    store.max_commit_changes = SMALL
-    server = Server(store, CategoryNode, timing=MoveTiming(1.0, 0.0, 0.0, 5.0))  # each request returns at once
+    a = await deleted(store, *[f"r/a/n{number}" for number in range(SMALL)])
+    timing, who = MoveTiming(1.0, 0.0, 0.0, 5.0), caller("write:category")  # each request returns at once
+    server = Server(store, CategoryNode, timing=timing)
     asked = f"""mutation {{ restoreCategoryNode(input: {{id: "{a}"}}, idempotencyKey: "k") {{
         node {{ id path name level revision }} move {{ id }} userErrors {{ code message }} }} }}"""
     answers = [(await server.write(who, asked))["data"]["restoreCategoryNode"] for _ in range(2)]
