@@ -93,6 +93,11 @@ class SortedCursors:
             message = f'"{shorten(cursor)}" is a cursor of another list; use a cursor of the same list and order.'
             raise BadCursor(message) from None
 
+    def positions(self, arguments: ConnectionArguments) -> tuple[Position | None, Position | None]:
+        """The positions of the cursors after and before; raises BadCursor."""
+        after, before = [None if one is None else self.decode(one) for one in (arguments.after, arguments.before)]
+        return after, before
+
     def compare(self, one: Position, other: Position) -> int:
         """-1, 0 or 1: whether one position comes before the other."""
         place = (one[1] > other[1]) - (one[1] < other[1])
@@ -149,9 +154,7 @@ class SortedList:
 
     def page(self, arguments: ConnectionArguments, *, total: bool) -> Page:
         """One page; raises BadCursor."""
-        after, before = [
-            None if one is None else self.cursors.decode(one) for one in (arguments.after, arguments.before)
-        ]
+        after, before = self.cursors.positions(arguments)
         lo = 0 if after is None else self._index(after, bisect_right)
         hi = len(self.records) if before is None else self._index(before, bisect_left)
         limit = len(self.records) if arguments.limit is None else arguments.limit
@@ -215,6 +218,7 @@ async def read_sorted(request: Request, lists: Sequence[ListRequest], readers: R
         await request.state.read_versions(one.partition for one in lists if isinstance(one.partition, str))
     makings = [_Making(request, one) for one in lists]
     _check_conditions(request, makings)
+    _check_cursors(makings)
     for one in makings:
         one.take_cached()
     async for chunk in in_chunks([one for one in makings if one.may_use_items]):
@@ -270,6 +274,17 @@ def _check_conditions(request: Request, makings: Sequence["_Making"]) -> None:
         one.error = checked[key]
 
 
+def _check_cursors(makings: Sequence["_Making"]) -> None:
+    """Refuse the lists with cursors of other ones, of which nothing needs to be read."""
+    for one in makings:
+        relation = one.requested.relation
+        if relation.takes_whole_list and relation.arguments.is_paged and one.error is None:
+            try:
+                one.cursors.positions(relation.arguments)
+            except CladeError as error:
+                one.error = error
+
+
 class _Making:
     """The page of one list, as it is made of what was cached, and of what is read.
 
@@ -288,6 +303,13 @@ class _Making:
         self._between: list[Outcome] = []
         self._met: Sequence[Record] | None = None
         self._places: Places = {}
+
+    @cached_property
+    def cursors(self) -> SortedCursors:
+        requested, relation = self.requested, self.requested.relation
+        ordering, owner = relation.arguments.ordering, f"{requested.cursor_kind}{requested.owner.id}"
+        name, are_own = f"{owner}\n{relation.order_digest}", not relation.is_sorted
+        return SortedCursors(ordering, name, requested.cursors, requested.is_deep, are_own)
 
     def take_cached(self) -> None:
         """Take what was made before and is current; nothing where something is hidden."""
@@ -437,14 +459,11 @@ class _Making:
         return self._met
 
     async def _sorted(self, size: int, partitions: frozenset[str]) -> SortedList:
-        requested, relation = self.requested, self.requested.relation
-        ordering, owner = relation.arguments.ordering, f"{requested.cursor_kind}{requested.owner.id}"
-        name, are_own = f"{owner}\n{relation.order_digest}", not relation.is_sorted
-        cursors = SortedCursors(ordering, name, requested.cursors, requested.is_deep, are_own)
+        relation, cursors = self.requested.relation, self.cursors
         place: Callable[[Record], Any] = cursors.position
         if relation.is_by_position:
             place = lambda record: self._places[child_key(record)]  # noqa: E731
-        records = await ordering.sorted(await self._meeting(), place)
+        records = await relation.arguments.ordering.sorted(await self._meeting(), place)
         positions = await of_each(cursors.position, records) if relation.is_by_position else None
         return SortedList(records, cursors, size, partitions, positions)
 

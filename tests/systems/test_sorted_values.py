@@ -2,6 +2,8 @@
 
 from enum import Enum
 
+import pytest
+
 import graph.hierarchies.attribute as values
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.node import Node
@@ -209,3 +211,24 @@ async def test_a_cursor_is_of_one_order_and_condition(store):
     for path, listing in [*[("x", other) for other in OTHERS], ("x/d", own)]:
         (error,) = (await asked.ask(query % (path, listing, cursor))).errors
         assert (listing, error["extensions"]["code"]) == (listing, "BAD_CURSOR")
+
+
+UNREAD = [
+    "children(first: 1, %s) { facets(fields: [PRICE]) { minimum } }",
+    "children(%s) { facets(fields: [SIZE]) { minimum } }",
+    "children(%s, orderBy: {field: PRICE}) { nodes { key } }",
+    "descendants(%s, orderBy: {field: POSITION}) { nodes { key } }",
+    'children(%s, where: {name: {ne: "x"}}) { totalCount }',
+]
+
+
+@pytest.mark.parametrize("listing", UNREAD)
+async def test_a_cursor_of_another_list_is_refused_before_anything_of_the_list_is_read(store, listing):
+    await plant(store, Thing, BOX)
+    asked = Client(store, Thing)
+    roots = await asked.ask("{ things { edges { cursor } } }")
+    paging = f'after: "{roots.data["things"]["edges"][0]["cursor"]}"'
+    alone = await Client(store, Thing).ask('{ box(path: "x") { name } }')
+    found = await Client(store, Thing).ask(f'{{ box(path: "x") {{ {listing % paging} }} }}')
+    assert [error["extensions"]["code"] for error in found.errors] == ["BAD_CURSOR"]
+    assert (found.items, found.requests) == (alone.items, alone.requests)

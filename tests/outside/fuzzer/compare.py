@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ INTERNAL = "INTERNAL_SERVER_ERROR"
 BUDGETS = {"BUDGET_EXCEEDED", "LIMIT_EXCEEDED", "TIMEOUT"}
 REFUSALS = {"GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED", "LIMIT_EXCEEDED", "OPERATION_RESOLUTION_FAILURE"}
 LINE_END = re.compile(r"\r\n|[\n\r]")
+SPREAD = re.compile(r"\.\.\.[\s,]*(?!on\b)(\w+)")
 Place = tuple[Any, ...]
 LISTED_ERRORS = 100  # of one code; docs/reference/errors.md
 
@@ -137,6 +139,20 @@ def met_damage(found: Difference, reply: Answer, oracle: dict[str, Any]) -> bool
     at = found.expected["at"]
     errors = oracle["errors"] if found.expected["value"] is None else reply.errors
     return any(error["path"][: len(at)] == at and error["message"].startswith("The item") for error in errors)
+
+
+def met_directive(found: Difference, reply: Answer, query: str) -> bool:
+    """Whether only the response has a null, because of the condition of a spread that comes again: the specification
+    looks at it before it leaves out the repetition, graphql-js afterwards.
+    """
+    if (
+        found.kind != "data"
+        or found.got["value"] is not None
+        or max(Counter(SPREAD.findall(query)).values(), default=0) < 2
+    ):
+        return False
+    at = found.expected["at"]
+    return any(_is_of_directive(error) and error.get("path", [])[: len(at)] == at for error in reply.errors)
 
 
 def left_out(reply: Answer) -> bool:

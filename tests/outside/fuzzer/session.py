@@ -159,6 +159,9 @@ class Session:
         if found and self.data.damage and compare.met_damage(found, reply, oracle):
             self.counts["documents that read a damaged item"] += 1
             return None
+        if found and compare.met_directive(found, reply, document.query):
+            self.counts["documents without a verdict"] += 1
+            return None
         return found
 
     def _refused(self, reply: Answer, oracle: dict[str, Any]) -> Difference | None:
