@@ -290,8 +290,8 @@ async function nodeField(node, name, args, info) {
   if (LISTS.has(name)) return connection(info, node, name, args, hierarchy);
   const field = info.parentType.getFields()[name];
   const replay = async () => place(await alone(info.parentType, field, args, everything(field.type), node));
-  if (node.$damaged && name in node.$damaged) throw failure(node.$damaged[name]);
   if (node.$isDamaged && Object.keys(args).length && !["history", "atRevision"].includes(name)) return replay();
+  if (node.$damaged && name in node.$damaged) throw failure(node.$damaged[name]);
   switch (name) {
     case "levelName": return node.level;
     case "parent": case "ancestors": {
