@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from store.model.keys import Index, Key, KeyRange, just_after, level_range, prefix_end, subtree
+from store.model.keys import Index, Key, KeyRange, just_after, level_range, prefix_end, siblings, subtree
 from store.model.records import Record
 
 _SORT = {Index.TABLE: attrgetter("sk"), Index.BY_PARENT: attrgetter("rank"), Index.BY_LEVEL: attrgetter("sk")}
@@ -162,4 +162,6 @@ class RecordsRead:
                 self._children.setdefault(record.siblings, {})[record.sk] = record
         self._ungrouped.clear()
         children = self._children.get(owner.pk + owner.sk, {}).values()
-        return [child for child in children if child.level == level]
+        ranks = siblings(owner.pk + owner.sk, level)  # they have a damaged `level`, too, which their reader reports
+        lo, hi = ranks.lo, ranks.hi
+        return [child for child in children if lo <= child.rank < hi]

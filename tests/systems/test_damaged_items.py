@@ -234,6 +234,27 @@ def test_attributes_may_have_the_names_of_what_other_items_hold() -> None:
     assert Record.of(record.item()).attributes == named
 
 
+LISTS_OF_OMAHA = [
+    "children { nodes { children { nodes { path } } } }",
+    "children { edges { node { children(first: 5) { nodes { path } } } } }",
+    "children { nodes { children(orderBy: {field: NAME}) { nodes { path } } } }",
+    "descendants { nodes { path } }",
+    "descendants(level: CITY) { nodes { path } }",
+]
+
+
+@pytest.mark.parametrize("listing", LISTS_OF_OMAHA)
+async def test_a_node_of_an_unknown_level_is_an_error_of_each_list_that_it_is_in(
+    clients: Clients, listing: str
+) -> None:
+    (item,) = await clients.store.get([node_key("location", ("US", "N", "Omaha"))], ReadUsage())
+    assert item is not None
+    await clients.store.commit([Put({**item, "level": "NOTHING"})])
+    message, code = "The location US/N/Omaha: unknown level NOTHING.", "BAD_DATA"
+    reader = Clients(clients.store)
+    assert await reader.refusal(f'{{ location(path: "US") {{ {listing} }} }}') == (code, message)
+
+
 @pytest.mark.both_stores(False)
 async def test_the_key_is_not_shown_to_callers_who_may_read_a_part(clients: Clients) -> None:
     key = node_key("location", ("US", "N"))

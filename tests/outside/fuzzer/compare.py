@@ -72,9 +72,10 @@ def difference(reply: Answer, oracle: dict[str, Any], query: str) -> Difference 
     promise = "docs/querying.md, docs/lists.md: fields and lists are the same in every document that selects them"
     if found is not None:
         path, expected, got = found
-        return Difference(
-            "data", names(path), promise, {"at": path, "value": expected}, {"value": got, "errors": reply.errors[:3]}
-        )
+        sides = [
+            {"value": one, "errors": errors[:3]} for one, errors in ((expected, oracle["errors"]), (got, reply.errors))
+        ]
+        return Difference("data", names(path), promise, {"at": path} | sides[0], sides[1])
     return _errors(reply, oracle, query) or bytes_of(reply)
 
 
