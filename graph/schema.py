@@ -16,7 +16,7 @@ from graph.federation import REPRESENTATION, Representation, entities_field, ser
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import field_of, list_field_of, paths_field_of
 from graph.operation.selection import Types, core_schema
-from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_resolvers
+from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_one_of, register_resolvers
 from graph.types.hierarchies import HierarchyEnums, hierarchies_field
 from graph.types.history import move_fields, move_type, past_fields
 from graph.types.lookups import ById, ByPaths, Find, RootsField, unique_arguments, worded
@@ -57,6 +57,7 @@ def build_schema(
     )
     core = core_schema(schema)
     register_resolvers(schema, core)
+    register_one_of(schema, core)
     for types in published:
         types.inputs.register(core)
     revisions: Any = core.type_map["NodeRevision"]

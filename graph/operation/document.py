@@ -24,8 +24,6 @@ from graphql import (
     validate,
 )
 from graphql.language.visitor import EnterLeaveVisitor
-from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
-from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
 from graph.errors import (
     NESTED_MESSAGE,
@@ -263,5 +261,4 @@ def _quick(rule: Any) -> Any:
     })  # fmt: skip
 
 
-_OTHERS = (MaybeNullValidationRule, OneOfInputValidationRule)  # of Strawberry
-RULES = tuple([_quick(HINTING.get(rule, rule)) for rule in (*specified_rules, *_OTHERS)])
+RULES = tuple([_quick(HINTING.get(rule, rule)) for rule in specified_rules])

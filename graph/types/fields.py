@@ -16,7 +16,14 @@ from operator import attrgetter
 from typing import Any, NamedTuple, NewType, cast, get_args
 
 import strawberry
-from graphql import FloatValueNode, GraphQLField, GraphQLSchema, ValueNode, value_from_ast_untyped
+from graphql import (
+    FloatValueNode,
+    GraphQLField,
+    GraphQLInputObjectType,
+    GraphQLSchema,
+    ValueNode,
+    value_from_ast_untyped,
+)
 from strawberry.annotation import StrawberryAnnotation
 from strawberry.schema_directives import OneOf
 from strawberry.tools import create_type
@@ -75,6 +82,15 @@ def register_resolvers(schema: strawberry.Schema, core: GraphQLSchema) -> None:
             made = schema.get_field_for_type(name, kind.name) if isinstance(definition, GraphQLField) else None
             if made is not None and RESOLVER in made.metadata:
                 definition.extensions[RESOLVER] = definition.resolve = made.metadata[RESOLVER]
+
+
+def register_one_of(schema: strawberry.Schema, core: GraphQLSchema) -> None:
+    """Tell graphql-core which inputs take exactly one of their fields, so that introspection shows it and an error has
+    the place of the value: Strawberry has a check of its own that tells neither.
+    """
+    for kind in core.type_map.values():
+        if isinstance(kind, GraphQLInputObjectType) and getattr(schema.get_type_by_name(kind.name), "is_one_of", False):
+            kind.is_one_of, kind.out_type = True, GraphQLInputObjectType.out_type  # type: ignore[method-assign]
 
 
 def resolver_of(definition: GraphQLField) -> Resolver | None:

@@ -60,6 +60,11 @@ class Clients:
             one["code"] for one in faults
         }
 
+    async def errors(self, query: str, **variables: Any) -> list[dict[str, Any]]:
+        """The errors of an answer."""
+        answer = await answer_to(self._execution, query, variables, allow_mutations=True)
+        return list(answer.body.get("errors", []))
+
     async def refusal(self, query: str, **variables: Any) -> tuple[str, str]:
         """The code and the sentence of an answer's only error or user error."""
         answer = await answer_to(self._execution, with_user_errors(query), variables, allow_mutations=True)

@@ -175,3 +175,19 @@ async def test_many_edits_are_few_requests(clients):
     assert clients.request.reads.requests <= 4
     await made(clients, *[update(f"US/NE/n{n}", name="new") for n in range(20)], key="x")
     assert clients.request.reads.requests <= 4
+
+
+async def test_values_that_the_schema_does_not_take_are_all_told_with_their_places(clients):
+    one_of = "exactly one field must be specified"
+    edits = [
+        move("US/NE", position={"first": True, "last": True}),
+        update("none"),
+        move("US", position={"first": None}),
+        {},
+    ]
+    found = await clients.errors(EDIT, edits=edits)
+    assert [(error["extensions"]["code"], one_of in error["message"]) for error in found] == [
+        ("BAD_USER_INPUT", True)
+    ] * 3
+    places = [error["message"].partition(" at ")[2].partition(":")[0] for error in found]
+    assert places == ["[0].move.position", "[2].move.position.first", "[3]"]

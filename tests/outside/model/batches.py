@@ -7,6 +7,7 @@ trees, each that has no fault; so their paths are those of their moment.
 import copy
 import json
 import random
+import re
 from typing import Any
 
 from tests.outside.model import changes, codes, operations, promises, rules
@@ -26,6 +27,7 @@ from tests.outside.model.trees import Node, Trees
 Step = dict[str, Any]
 NEW = "new"  # begins the ids of nodes in the copy whose ids the server will choose
 KINDS = ("create",) * 4 + ("update",) * 4 + ("rename", "move", "move", "reorder", "delete")
+PLACE = re.compile(r" at \[(\d+)\]")  # of an edit among the values of a variable
 NODES = PAYLOAD.replace("node {", "nodes {", 1)
 
 
@@ -156,6 +158,9 @@ def _rejected(session: Session, step: Step, trial: Trial, errors: list[Any]) -> 
     places = [error.get("edit") for error in errors]
     if not step["edits"] and places == [None]:
         return  # "1 to 100 `edits`"
+    if any("first" in edit and "last" in edit for edit in step["edits"]):
+        _unread(session, step, errors)
+        return
     told = [str(one) for one in trial.faults]
     others = [error for error in errors if error["extensions"]["code"] != "TOO_LARGE"]
     if len(others) < len(errors) and session.place.kind != "sqlite":
@@ -178,6 +183,14 @@ def _rejected(session: Session, step: Step, trial: Trial, errors: list[Any]) -> 
             session.wrong(promises.SEVERAL_FAULTS, told, errors)
         if place == first and not faults:
             return  # the docs do not say whether it fails, so not what follows from that
+
+
+def _unread(session: Session, step: Step, errors: list[Any]) -> None:
+    """Edits that the schema does not take, of which all are told with their places before any edit is looked at."""
+    expected = [place for place, edit in enumerate(step["edits"]) if "first" in edit and "last" in edit]
+    places = [int(found[1]) for error in errors if (found := PLACE.search(error["message"]))]
+    if places != expected or {error["extensions"]["code"] for error in errors} != {"BAD_USER_INPUT"}:
+        session.wrong(promises.UNREAD_EDITS, expected, errors)
 
 
 def _dry(session: Session, trial: Trial, payload: Any) -> None:

@@ -139,6 +139,10 @@ SEVERAL_FAULTS: Promise = (
     "writing.md",
     "**Faults of all edits come at once**, each with the place of its `edit`, from 0, and nothing is written.",
 )
+UNREAD_EDITS: Promise = (
+    "writing.md",
+    "What the schema does not take, such as two positions of one edit, is told before any edit is looked at",
+)
 UNIQUE: Promise = (
     "writing.md",
     "Keys are judged edit by edit, [unique values](attributes.md#unique-values) at the end: two nodes change their "
