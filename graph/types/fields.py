@@ -85,8 +85,8 @@ def register_resolvers(schema: strawberry.Schema, core: GraphQLSchema) -> None:
 
 
 def register_one_of(schema: strawberry.Schema, core: GraphQLSchema) -> None:
-    """Tell graphql-core which inputs take exactly one of their fields, so that introspection shows it and an error has
-    the place of the value: Strawberry has a check of its own that tells neither.
+    """Tell graphql-core which inputs take exactly one of their fields: its check tells of all wrong values with their
+    places, Strawberry's of the first one without its place.
     """
     for kind in core.type_map.values():
         if isinstance(kind, GraphQLInputObjectType) and getattr(schema.get_type_by_name(kind.name), "is_one_of", False):
