@@ -116,6 +116,7 @@ def test_variables_of_the_tests_and_of_kubernetes_are_ignored(monkeypatch):
         ("PRODUCTION", "perhaps", "true or false"),
         ("READS", "closed", "one of open, granted"),
         ("METRICS", "9464", "HOST:PORT"),
+        ("METRICS", "127.0.0.1:65536", "HOST:PORT"),
     ],
 )
 def test_an_invalid_value_is_an_error_with_the_allowed_values(monkeypatch, name, value, allowed):
