@@ -6,6 +6,7 @@
 import json
 import platform
 import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,11 +23,12 @@ _HEADING = re.compile(r"^(#{2,3}) (.+)$", re.MULTILINE)
 
 @dataclass
 class Run:
-    """What runs did: seeds, seconds, and counts by what was made or compared, by part and store."""
+    """What runs did: seeds, seconds, and counts by what was made or compared, by part and store, on which commits."""
 
     seeds: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     counts: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    commits: list[str] = field(default_factory=list)
 
     @property
     def stores(self) -> list[str]:
@@ -39,11 +41,14 @@ class Run:
         self.counts.setdefault(name, {}).setdefault(store, Counter()).update(counts)
 
     def save(self, file: Path) -> None:
-        file.write_text(json.dumps({"seeds": self.seeds, "seconds": self.seconds, "counts": self.counts}))
+        command = ["git", "-C", str(DOCS), "rev-parse", "--short=8", "HEAD"]
+        self.commits = [subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()]
+        file.write_text(json.dumps(vars(self)))
 
     def take(self, file: Path) -> None:
         """Add what another run has saved."""
         saved = json.loads(file.read_text())
+        self.commits = sorted({*self.commits, *saved["commits"]})
         for store, seconds in saved["seconds"].items():
             self.seconds[store] = self.seconds.get(store, 0) + seconds
         for name, stores in saved["seeds"].items():
@@ -79,7 +84,7 @@ def _head(run: Run) -> Iterator[str]:
     yield "`tests/outside` is a suite that imports nothing of Clade: it starts `clade` as a user does and compares what"
     yield "comes with these docs. It has written this page; a run that finds a broken promise saves nothing."
     yield ""
-    yield f"On {datetime.now(UTC):%Y-%m-%d}: {lengths}; {made_with}. To run it again:"
+    yield f"On {datetime.now(UTC):%Y-%m-%d}, commit {', '.join(run.commits)}: {lengths}; {made_with}. To run it again:"
     yield ""
     yield "```text"
     yield from (f"python -m tests.outside --minutes 60 --store {store} --save {store}.json" for store in run.stores)
