@@ -74,9 +74,10 @@ async def test_a_node_that_moves_is_found_by_its_id(store: Store, target: str) -
     assert answer["node"] == {"path": target}
 
 
-async def test_a_node_that_is_deleted_costs_three_reads(store: Store) -> None:
+async def test_a_node_that_is_deleted_costs_three_reads_and_no_tree_version_shows_that_it_is_gone(store: Store) -> None:
     node_id = await plant(store)
     between = written_between(store, {2: Delete(CATEGORY, ("r", "b", "x"), Policy.CASCADE)})
     request = Request(between, {"category": CATEGORY})
     assert await find_nodes(request, [(ById("category", node_id), NoSelection())]) == [None]
     assert request.reads.requests == 3
+    assert request.state.validating_partitions == frozenset()

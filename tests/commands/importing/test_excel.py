@@ -15,6 +15,7 @@ import pytest
 
 from store.errors import BadInput
 from store.transfer.formats import workbooks
+from store.transfer.formats.workbook_parts import MAX_ELEMENTS, TextScan
 from store.transfer.formats.workbooks import excel_table, shown_number
 from tests.commands.importing.files import Clade, clade, stored
 
@@ -329,3 +330,10 @@ def test_the_first_visible_sheet_of_cells_is_read_without_warnings(tmp_path: Pat
         warnings.simplefilter("error")
         assert texts(tmp_path / "a.xlsx") == [["Country"], ["US"]]
     assert workbooks.excel_table(tmp_path / "a.xlsx", "Sheet").header == ["Hidden"]
+
+
+def test_a_text_has_at_most_as_many_elements_as_its_error_says() -> None:
+    text = f"<sst {NAMESPACE}><si>{'<r/>' * MAX_ELEMENTS}%s</si></sst>"
+    TextScan(BytesIO((text % "").encode()))
+    with pytest.raises(ValueError, match=f"more than {MAX_ELEMENTS:,} elements"):
+        TextScan(BytesIO((text % "<r/>").encode()))

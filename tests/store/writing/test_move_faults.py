@@ -92,6 +92,19 @@ async def test_a_lease_is_renewed_during_long_waits(store: Store) -> None:
     assert (await journaled.only_move(store)).lease > time.time()
 
 
+async def test_a_lease_is_renewed_once_a_third_of_it_has_passed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    lease, now = MoveLease(store, await journaled.only_move(store), 60.0), 2e9
+    monkeypatch.setattr(store, "now", lambda: now)
+    ends = []
+    for seconds in (100, 19, 2):
+        now += seconds
+        await lease.renew()
+        ends.append(lease.move.lease - 2e9)
+    assert ends == [160, 160, 181]
+
+
 # -- what check and repair make of it ----------------------------------------------------------------------------------
 
 
