@@ -93,11 +93,6 @@ class SortedCursors:
             message = f'"{shorten(cursor)}" is a cursor of another list; use a cursor of the same list and order.'
             raise BadCursor(message) from None
 
-    def positions(self, arguments: ConnectionArguments) -> tuple[Position | None, Position | None]:
-        """The positions of the cursors after and before; raises BadCursor."""
-        after, before = [None if one is None else self.decode(one) for one in (arguments.after, arguments.before)]
-        return after, before
-
     def compare(self, one: Position, other: Position) -> int:
         """-1, 0 or 1: whether one position comes before the other."""
         place = (one[1] > other[1]) - (one[1] < other[1])
@@ -152,9 +147,10 @@ class SortedList:
     partitions: frozenset[str]
     positions: Sequence[str] | None = None
 
-    def page(self, arguments: ConnectionArguments, *, total: bool) -> Page:
-        """One page; raises BadCursor."""
-        after, before = self.cursors.positions(arguments)
+    def page(
+        self, arguments: ConnectionArguments, after: Position | None, before: Position | None, *, total: bool
+    ) -> Page:
+        """The page between the positions of the cursors; raises BadCursor."""
         lo = 0 if after is None else self._index(after, bisect_right)
         hi = len(self.records) if before is None else self._index(before, bisect_left)
         limit = len(self.records) if arguments.limit is None else arguments.limit
@@ -277,10 +273,9 @@ def _check_conditions(request: Request, makings: Sequence["_Making"]) -> None:
 def _check_cursors(makings: Sequence["_Making"]) -> None:
     """Refuse the lists with cursors of other ones, of which nothing needs to be read."""
     for one in makings:
-        relation = one.requested.relation
-        if relation.takes_whole_list and relation.arguments.is_paged and one.error is None:
+        if one.requested.relation.takes_whole_list and one.error is None:
             try:
-                one.cursors.positions(relation.arguments)
+                one.after, one.before = one.positions()
             except CladeError as error:
                 one.error = error
 
@@ -290,7 +285,8 @@ class _Making:
 
     `whole` is the whole list, or those of its nodes that may meet the conditions; None where it is not needed, or not
     read. `where` is the condition, with what was read for it, `_more` the number of nodes that were read beside the
-    list, and `_places` are those of its nodes in position order.
+    list, and `_places` are those of its nodes in position order. The page lies between the
+    positions `after` and `before`.
     """
 
     def __init__(self, request: Request, requested: ListRequest) -> None:
@@ -303,6 +299,8 @@ class _Making:
         self._between: list[Outcome] = []
         self._met: Sequence[Record] | None = None
         self._places: Places = {}
+        self.after: Position | None = None
+        self.before: Position | None = None
 
     @cached_property
     def cursors(self) -> SortedCursors:
@@ -310,6 +308,11 @@ class _Making:
         ordering, owner = relation.arguments.ordering, f"{requested.cursor_kind}{requested.owner.id}"
         name, are_own = f"{owner}\n{relation.order_digest}", not relation.is_sorted
         return SortedCursors(ordering, name, requested.cursors, requested.is_deep, are_own)
+
+    def positions(self) -> list[Position | None]:
+        """The positions of the cursors after and before; raises BadCursor."""
+        given = self.requested.relation.arguments
+        return [None if one is None else self.cursors.decode(one) for one in (given.after, given.before)]
 
     def take_cached(self) -> None:
         """Take what was made before and is current; nothing where something is hidden."""
@@ -413,7 +416,7 @@ class _Making:
         if relation.takes_whole_list:
             found = made[requested.sorted_key]
             assert isinstance(found, SortedList)  # noqa: S101 - by its key
-            page = found.page(relation.arguments, total=relation.total)
+            page = found.page(relation.arguments, self.after, self.before, total=relation.total)
             if relation.nodes:
                 request.budget.spend_nodes(len(page.records), requested.description)
             else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.outside.failures import Wrong
 from tests.outside.parts import all_parts
 from tests.outside.processes import place
-from tests.outside.proven import Run
+from tests.outside.proven import Run, commit
 
 TURN_SECONDS = 120.0
 TURN_DOCUMENTS = 1000
@@ -32,7 +32,7 @@ def main() -> int:
     ]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     end = time.monotonic() + options.minutes * 60
-    done = Run()
+    done = Run(commits=[commit()] if options.save else [])  # before all else: a page without it is of no use
     turn = 0
     least = {"least": TURN_DOCUMENTS} if options.documents else {}
     while turn == 0 or time.monotonic() < end or turn * TURN_DOCUMENTS < options.documents:

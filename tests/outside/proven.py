@@ -41,8 +41,6 @@ class Run:
         self.counts.setdefault(name, {}).setdefault(store, Counter()).update(counts)
 
     def save(self, file: Path) -> None:
-        command = ["git", "-C", str(DOCS), "rev-parse", "--short=8", "HEAD"]
-        self.commits = [subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()]
         file.write_text(json.dumps(vars(self)))
 
     def take(self, file: Path) -> None:
@@ -55,6 +53,12 @@ class Run:
             for store, seeds in stores.items():
                 self.seeds.setdefault(name, {}).setdefault(store, []).extend(seeds)
                 self.counts.setdefault(name, {}).setdefault(store, Counter()).update(saved["counts"][name][store])
+
+
+def commit() -> str:
+    """The commit of this checkout. Raises CalledProcessError outside of one."""
+    command = ["git", "-C", str(DOCS), "rev-parse", "--short=8", "HEAD"]
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
 
 
 def page(run: Run, parts: Sequence[Part]) -> str:

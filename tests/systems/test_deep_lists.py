@@ -17,7 +17,7 @@ from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from store.engine import ReadUsage
 from store.errors import Unavailable
-from store.model.keys import KeyRange, Path, encode_segment, first_rank, last_segment
+from store.model.keys import Path, encode_segment, first_rank, last_segment
 from store.model.records import Record
 from store.sqlite.store import SQLiteStore
 from store.writing.move_delete import Move
@@ -27,7 +27,7 @@ from tests.model import Model, Word, literal
 from tests.reordering import reorder
 from tests.rights.asking import Server, caller
 from tests.selection import examples
-from tests.stores import StoreProxy
+from tests.stores import Interrupted, once
 from tests.systems.asking import Client, plant
 
 pytestmark = pytest.mark.both_stores
@@ -458,22 +458,14 @@ async def test_children_may_lie_near_a_point_and_what_is_near_comes_in_position_
         assert [node["path"] for node in reply.data["locations"]["nodes"]] == paths, arguments
 
 
-class FaultyCounts(StoreProxy):
-    """A store in which the first count fails."""
-
-    failed = False
-
-    async def count(self, span: KeyRange, reads: ReadUsage) -> int:
-        if not self.failed:
-            self.failed = True
-            raise Unavailable("The store cannot count now.")
-        return await self._store.count(span, reads)
-
-
 async def test_a_count_that_fails_is_the_error_of_its_list_alone(store):
     await plant(store, Shelf, [(("r", *"abcd"[:depth]), "ROOM") for depth in range(5)])
     query = '{ room(path: "r") { name it: descendants(maxDepth: 2, first: 1) { totalCount } } }'
     assert (await Client(store, Shelf).ask(query)).data["room"]["it"] == {"totalCount": 2}
-    reply = await Client(FaultyCounts(store), Shelf).ask(query)
+
+    async def fails() -> None:
+        raise Unavailable("The store cannot count now.")
+
+    reply = await Client(Interrupted(store, "count", before=once(1, fails)), Shelf).ask(query)
     assert reply.data == {"room": {"name": "r", "it": None}}
     assert [error["extensions"]["code"] for error in reply.errors] == ["UNAVAILABLE"]

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,10 +71,8 @@ def difference(reply: Answer, oracle: dict[str, Any], query: str) -> Difference 
     promise = "docs/querying.md, docs/lists.md: fields and lists are the same in every document that selects them"
     if found is not None:
         path, expected, got = found
-        sides = [
-            {"value": one, "errors": errors[:3]} for one, errors in ((expected, oracle["errors"]), (got, reply.errors))
-        ]
-        return Difference("data", names(path), promise, {"at": path} | sides[0], sides[1])
+        right = {"at": path, "value": expected, "errors": oracle["errors"][:3]}
+        return Difference("data", names(path), promise, right, {"value": got, "errors": reply.errors[:3]})
     return _errors(reply, oracle, query) or bytes_of(reply)
 
 
@@ -146,11 +143,8 @@ def met_directive(found: Difference, reply: Answer, query: str) -> bool:
     """Whether only the response has a null, because of the condition of a spread that comes again: the specification
     looks at it before it leaves out the repetition, graphql-js afterwards.
     """
-    if (
-        found.kind != "data"
-        or found.got["value"] is not None
-        or max(Counter(SPREAD.findall(query)).values(), default=0) < 2
-    ):
+    spreads = SPREAD.findall(query)
+    if found.kind != "data" or found.got["value"] is not None or len(spreads) == len({*spreads}):
         return False
     at = found.expected["at"]
     return any(_is_of_directive(error) and error.get("path", [])[: len(at)] == at for error in reply.errors)

@@ -188,7 +188,8 @@ def _rejected(session: Session, step: Step, trial: Trial, errors: list[Any]) -> 
 def _unread(session: Session, step: Step, errors: list[Any]) -> None:
     """Edits that the schema does not take, of which all are told with their places before any edit is looked at."""
     expected = [place for place, edit in enumerate(step["edits"]) if "first" in edit and "last" in edit]
-    places = [int(found[1]) for error in errors if (found := PLACE.search(error["message"]))]
+    told = [PLACE.search(error["message"]) for error in errors]
+    places = [found and int(found[1]) for found in told]
     if places != expected or {error["extensions"]["code"] for error in errors} != {"BAD_USER_INPUT"}:
         session.wrong(promises.UNREAD_EDITS, expected, errors)
 
